@@ -1,0 +1,223 @@
+// The intermediate representation of a region: flat arrays of small operations, one array for all blocks.
+//
+// A region is a list of blocks; each block is a range of operations that ends in one terminator. An operation
+// defines at most one value, and a value is used only inside the block that defines it: what crosses blocks is guest
+// state, read by kGetGpr/kGetVec and written by kSetGpr/kSetVec, which live in fixed host registers (emit/homes.h)
+// and so play the part of phis without a register allocator having to place them. Within a block every value is
+// defined once (SSA).
+//
+// Flags. N, Z, C, V are the x86 flags SF, ZF, CF, OF. They are not values: an operation with a non-empty
+// `flags_def` leaves them in the host's NZCV, and the operations that read conditions use what is there. Every
+// operation between a writer and a reader leaves NZCV alone (or declares kClobbersNzcv; the emitter then saves it).
+// PF and AF are kept raw: kSetPf names the value whose low byte's parity is PF (bit 4 of it takes part in AF), kSetAf
+// names two values a, b such that AF = bit 4 of (a ^ b ^ PF's value). They cost nothing until somebody needs them.
+//
+// Widths are in bits. An operation of width 32 reads the low 32 bits of its integer operands and its result has zero
+// upper halves; of width 64 all; of width 8 or 16 it reads the low bits and the bits of its result above the width are
+// undefined, unless the opcode says otherwise.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace phybin::ir {
+
+using ValueId = uint16_t;  // index of the defining operation in Region::ops; 0 is "no value"
+inline constexpr ValueId kNoValue = 0;
+
+enum Flag : uint8_t {
+  kN = 1,   // SF
+  kZ = 2,   // ZF
+  kC = 4,   // CF
+  kV = 8,   // OF
+  kP = 16,  // PF, raw
+  kA = 32,  // AF, raw
+};
+using FlagMask = uint8_t;
+inline constexpr FlagMask kNzcv = kN | kZ | kC | kV;
+inline constexpr FlagMask kAllFlags = kNzcv | kP | kA;
+
+enum OpProperty : uint16_t {
+  kPure = 0,
+  kCanFault = 1,       // touches guest memory or raises a guest exception: guest state must be exact before it
+  kSideEffect = 2,     // never removed
+  kEarlyClobber = 4,   // the expansion writes its result before it has read all operands
+  kTied = 8,           // the result takes the register of operand a (copied there if a lives on)
+  kClobbersTemps = 16, // calls a helper: the allocatable integer registers are lost
+  kClobbersNzcv = 32,  // the expansion uses NZCV although the guest instruction does not define flags
+  kReadsNzcv = 64,     // reads the flags in `flags_use`
+  kStateBarrier = 128, // reads and writes guest state in memory: nothing is forwarded across it
+  kTerminator = 256,
+};
+
+enum class ResultClass : uint8_t { kNone, kInt, kVec };
+
+// Operand classes for the verifier, the printer and the register allocator: '-' none, 'i' integer value, 'v' vector
+// value; a lower-case letter in parentheses of the table's comment says what `imm`, `aux` and `aux2` mean.
+#define PHYBIN_IR_OPCODES(OP)                                                                                         \
+  /*  name           result  operands  properties */                                                                 \
+  OP(Invalid,        None,   "---",    kSideEffect)                                                                  \
+  /* Guest state. aux = register number. */                                                                          \
+  OP(GetGpr,         Int,    "---",    kPure)                                                                        \
+  OP(SetGpr,         None,   "i--",    kSideEffect)                                                                  \
+  OP(GetVec,         Vec,    "---",    kPure)                                                                        \
+  OP(SetVec,         None,   "v--",    kSideEffect)                                                                  \
+  OP(GetState,       Int,    "---",    kPure)       /* imm = byte offset in GuestState, width 8..64, zero-extended */ \
+  OP(SetState,       None,   "i--",    kSideEffect) /* imm = byte offset, width 8..64 */                             \
+  OP(GetStateVec,    Vec,    "---",    kPure)       /* imm = byte offset, width 64 or 128 */                         \
+  OP(SetStateVec,    None,   "v--",    kSideEffect)                                                                  \
+  OP(Const,          Int,    "---",    kPure)       /* imm */                                                        \
+  OP(GuestAddress,   Int,    "---",    kPure)       /* imm = address inside or near the module: image-relative */    \
+  /* Flags. */                                                                                                       \
+  OP(SetPf,          None,   "i--",    kSideEffect)                                                                  \
+  OP(SetAf,          None,   "ii-",    kSideEffect) /* b may be absent: then imm takes its place */                  \
+  OP(SetNzcv,        None,   "i--",    kSideEffect) /* a: bits 0..3 = CF, bit layout of x86 RFLAGS (CF 0, ZF 6, SF 7, OF 11); defines flags_def, keeps the rest */ \
+  OP(SetCarry,       None,   "---",    kSideEffect) /* imm 0/1, or 2 = complement: STC, CLC, CMC */                  \
+  OP(GetRflags,      Int,    "---",    kReadsNzcv)  /* CF PF AF ZF SF OF in their RFLAGS places, other bits 0 */     \
+  OP(SetCc,          Int,    "---",    kReadsNzcv)  /* aux = x86 condition: 0 or 1 */                                \
+  OP(Select,         Int,    "ii-",    kReadsNzcv)  /* aux = x86 condition: true a, false b; width 32/64 */          \
+  OP(SelectVec,      Vec,    "vv-",    kReadsNzcv | kEarlyClobber)                                                   \
+  /* Integer arithmetic. b may be absent: then imm takes its place. flags_def may be kNzcv or a subset. */           \
+  OP(Mov,            Int,    "i--",    kPure)       /* width 8, 16, 32: zero-extends; 64: copies */                  \
+  OP(SignExtend,     Int,    "i--",    kPure)       /* width = source (8, 16, 32), aux = result width (32, 64) */    \
+  OP(Insert,         Int,    "ii-",    kTied)       /* a with width bits of b at bit aux: writes AL, AH, AX */       \
+  OP(Extract,        Int,    "i--",    kPure)       /* width bits of a from bit aux, zero-extended */                \
+  OP(Add,            Int,    "ii-",    kPure)                                                                        \
+  OP(Sub,            Int,    "ii-",    kPure)                                                                        \
+  OP(Adc,            Int,    "ii-",    kReadsNzcv)                                                                   \
+  OP(Sbb,            Int,    "ii-",    kReadsNzcv)                                                                   \
+  OP(And,            Int,    "ii-",    kPure)                                                                        \
+  OP(Or,             Int,    "ii-",    kPure)                                                                        \
+  OP(Xor,            Int,    "ii-",    kPure)                                                                        \
+  OP(AndNot,         Int,    "ii-",    kPure)       /* a & ~b */                                                     \
+  OP(Neg,            Int,    "i--",    kPure)       /* flags as 0 - a */                                             \
+  OP(Not,            Int,    "i--",    kPure)                                                                        \
+  OP(Inc,            Int,    "i--",    kPure)       /* flags N Z V; C kept */                                        \
+  OP(Dec,            Int,    "i--",    kPure)                                                                        \
+  OP(Lea,            Int,    "ii-",    kPure)       /* a + (b << aux) + imm; width 32 or 64; a and b may be absent */ \
+  OP(Mul,            Int,    "ii-",    kPure)       /* low half; flags C = V = "does not fit signed" when wanted */  \
+  OP(UMulHigh,       Int,    "ii-",    kPure)       /* width 64 */                                                   \
+  OP(SMulHigh,       Int,    "ii-",    kPure)                                                                        \
+  OP(UDiv,           Int,    "ii-",    kPure)       /* no check */                                                   \
+  OP(SDiv,           Int,    "ii-",    kPure)                                                                        \
+  OP(CLZ,            Int,    "i--",    kPure)                                                                        \
+  OP(RBit,           Int,    "i--",    kPure)                                                                        \
+  OP(ByteSwap,       Int,    "i--",    kPure)       /* width 16 (result zero-extended), 32, 64 */                    \
+  OP(PopCount,       Int,    "i--",    kPure)                                                                        \
+  OP(Crc32c,         Int,    "ii-",    kPure)       /* width = of b */                                               \
+  /* Shifts. b absent: count in imm, already masked and not 0. b present: x86 masking of the count (5 or 6 bits) is */ \
+  /* part of the operation, and flags keep their old value when the masked count is 0. */                            \
+  OP(Shl,            Int,    "ii-",    kEarlyClobber)                                                                \
+  OP(Shr,            Int,    "ii-",    kEarlyClobber)                                                                \
+  OP(Sar,            Int,    "ii-",    kEarlyClobber)                                                                \
+  OP(Rol,            Int,    "ii-",    kEarlyClobber) /* flags C, V; others kept */                                  \
+  OP(Ror,            Int,    "ii-",    kEarlyClobber)                                                                \
+  OP(Rcl,            Int,    "ii-",    kEarlyClobber | kReadsNzcv)                                                   \
+  OP(Rcr,            Int,    "ii-",    kEarlyClobber | kReadsNzcv)                                                   \
+  OP(Shld,           Int,    "iii",    kEarlyClobber) /* c absent: count in imm */                                   \
+  OP(Shrd,           Int,    "iii",    kEarlyClobber)                                                                \
+  OP(BitTest,        None,   "ii-",    kSideEffect) /* C = bit (b mod width) of a; other flags kept */               \
+  OP(ZeroTest,       None,   "i--",    kSideEffect) /* Z = (a == 0); other flags in flags_def become 0 (BSF, TZCNT with C = Z when aux) */ \
+  /* Plain A64 shifts without flags: count taken modulo the width (32, 64). */                                       \
+  OP(ShiftLeft,      Int,    "ii-",    kPure)                                                                        \
+  OP(ShiftRight,     Int,    "ii-",    kPure)                                                                        \
+  OP(ShiftRightSigned, Int,  "ii-",    kPure)                                                                        \
+  OP(RotateRight,    Int,    "ii-",    kPure)                                                                        \
+  /* Guest memory. Address: a + (b << aux) + imm, a and b may be absent; width = bits accessed. */                   \
+  OP(Load,           Int,    "ii-",    kCanFault)   /* zero-extended */                                              \
+  OP(LoadSigned,     Int,    "ii-",    kCanFault)   /* aux2 = result width (32, 64) */                               \
+  OP(LoadVec,        Vec,    "ii-",    kCanFault)   /* width 32, 64, 128; upper bits zero */                         \
+  OP(Store,          None,   "iii",    kCanFault | kSideEffect) /* c = value */                                      \
+  OP(StoreVec,       None,   "iiv",    kCanFault | kSideEffect)                                                      \
+  OP(Prefetch,       None,   "ii-",    kSideEffect) /* aux2: 0 read, 1 write */                                      \
+  /* Atomics: a = address (complete), full barrier. aux2: an AtomicKind. Result: old value, zero-extended. */        \
+  OP(AtomicRmw,      Int,    "ii-",    kCanFault | kSideEffect | kEarlyClobber)                                      \
+  OP(AtomicCas,      Int,    "iii",    kCanFault | kSideEffect | kEarlyClobber) /* b = expected, c = desired */      \
+  OP(AtomicCas16,    Int,    "iii",    kCanFault | kSideEffect | kEarlyClobber) /* aux 8/16 bytes pair; see lift/atomic.cpp */ \
+  OP(Fence,          None,   "---",    kSideEffect) /* aux: FenceKind */                                             \
+  /* Division: RDX:RAX (or AX) by a; sets RAX/RDX itself; traps on #DE. aux: 1 signed. */                            \
+  OP(Divide,         None,   "i--",    kCanFault | kSideEffect | kClobbersTemps | kStateBarrier)                     \
+  /* String operations; all in terms of guest registers and DF. aux = StringOp, aux2 = RepKind, width = element. */  \
+  OP(String,         None,   "---",    kCanFault | kSideEffect | kClobbersTemps | kStateBarrier)                     \
+  /* Helpers. imm = HelperId. Light ones get up to three integer arguments, keep vector registers and guest state; */ \
+  /* their second result is read by HelperResult2 right after. */                                                    \
+  OP(CallHelper,     Int,    "iii",    kSideEffect | kClobbersTemps)                                                 \
+  OP(HelperResult2,  Int,    "---",    kSideEffect)                                                                  \
+  /* Heavy helpers work on the whole guest state in memory. imm = HelperId; a, b = arguments. */                     \
+  OP(CallState,      None,   "ii-",    kSideEffect | kCanFault | kClobbersTemps | kStateBarrier)                     \
+  /* Reads the counter behind RDTSC, in guest ticks. */                                                              \
+  OP(ReadTsc,        Int,    "---",    kSideEffect)                                                                  \
+  /* Terminators. imm = guest target. */                                                                             \
+  OP(Jump,           None,   "---",    kSideEffect | kTerminator)                                                    \
+  OP(Branch,         None,   "---",    kSideEffect | kTerminator | kReadsNzcv) /* aux = condition; imm = taken; next block = not taken (Block::fallthrough) */ \
+  OP(BranchZero,     None,   "i--",    kSideEffect | kTerminator) /* taken if a == 0 (aux 0) or a != 0 (aux 1), width */ \
+  OP(JumpIndirect,   None,   "i--",    kSideEffect | kTerminator)                                                    \
+  OP(Call,           None,   "---",    kSideEffect | kTerminator) /* imm = target; the return address was pushed */  \
+  OP(CallIndirect,   None,   "i--",    kSideEffect | kTerminator)                                                    \
+  OP(Return,         None,   "i--",    kSideEffect | kTerminator) /* a = address popped */                           \
+  OP(Syscall,        None,   "---",    kSideEffect | kTerminator)                                                    \
+  OP(Trap,           None,   "---",    kSideEffect | kTerminator) /* aux = TrapKind, at this instruction */          \
+  PHYBIN_IR_VECTOR_OPCODES(OP)
+
+#include "worker/translator/ir/vector_opcodes.inc"
+
+enum class Opcode : uint16_t {
+#define OP(name, result, operands, properties) k##name,
+  PHYBIN_IR_OPCODES(OP)
+#undef OP
+      kCount
+};
+
+struct OpcodeInfo {
+  const char* name;
+  ResultClass result;
+  char operands[4];
+  uint16_t properties;
+};
+extern const OpcodeInfo kOpcodeInfo[static_cast<unsigned>(Opcode::kCount)];
+inline const OpcodeInfo& info(Opcode code) { return kOpcodeInfo[static_cast<unsigned>(code)]; }
+
+enum class AtomicKind : uint8_t { kExchange, kAdd, kSub, kAnd, kOr, kXor, kNeg, kNot, kInc, kDec };
+enum class FenceKind : uint8_t { kLoad, kStore, kFull };
+enum class StringOp : uint8_t { kMovs, kStos, kLods, kScas, kCmps };
+enum class RepKind : uint8_t { kNone, kRep, kRepne };
+enum class TrapKind : uint8_t { kInvalidOpcode, kBreakpoint, kDivide, kGeneralProtection, kInt, kDecodeFault };
+
+struct Op {
+  Opcode code = Opcode::kInvalid;
+  uint8_t width = 0;
+  uint8_t aux = 0;
+  uint8_t aux2 = 0;
+  FlagMask flags_def = 0;  // flags this operation defines
+  FlagMask flags_use = 0;  // flags it reads (kReadsNzcv)
+  FlagMask flags_live = 0; // of flags_def, those that somebody reads: filled in by passes/liveness
+  ValueId a = kNoValue, b = kNoValue, c = kNoValue;
+  uint16_t uses = 0;       // filled in by passes/liveness
+  uint16_t instruction = 0;  // index into Region::instructions of the guest instruction
+  uint8_t home = 0xff;     // guest register whose home the result is computed into, or 0xff (passes/liveness)
+  int64_t imm = 0;
+};
+
+// Where a guest instruction stands; the location tables name it.
+struct GuestInstruction {
+  uint64_t address;
+  uint8_t length;
+};
+
+struct Block {
+  uint64_t address = 0;       // guest address of its first instruction
+  uint64_t fallthrough = 0;   // guest address after its last instruction
+  uint16_t first = 0;         // operations [first, last) of Region::ops; the last one is the terminator
+  uint16_t last = 0;
+  FlagMask live_in = 0;       // flags that must be canonical on entry
+  bool is_entry = false;      // reachable from outside the region: start, return sites
+};
+
+struct Region {
+  uint64_t entry = 0;
+  std::vector<Op> ops;  // ops[0] is reserved
+  std::vector<Block> blocks;
+  std::vector<GuestInstruction> instructions;
+};
+
+}  // namespace phybin::ir
