@@ -1,15 +1,17 @@
 // The emitter: IR of one region -> A64 words and the tables that go with them.
 //
 // One forward walk. Each operation is expanded by its own function `emit_NAME(Emitter&, const ir::Op&)` (one file per
-// family), which asks for the registers of its operands with use()/use_vec(), then for the register of its result with
-// def()/def_vec(), then writes instructions. Registers are handed out during the walk: a value lives in a guest
+// family), which asks for the registers of its operands with use()/use_vec(), then for the register of its result
+// with def()/def_vec(), then writes instructions. Registers are handed out during the walk: a value lives in a guest
 // register's home, in a temporary, is a constant that nobody materialised yet, or was spilled. The rules:
-//   - ask for all operands before the result: def() gives registers of operands that die here to the result (not if the
+//   - ask for all operands before the result: def() gives registers of operands that die here to the result (not if
+//   the
 //     opcode is kEarlyClobber; kTied: the result register already holds operand a);
 //   - never write to a register that use() returned;
 //   - kScratch0-2 and kVecScratch0-2 are free within one expansion;
 //   - call fault_point() directly before each instruction that can fault on guest memory;
-//   - leave NZCV alone unless the operation defines flags (or declares kClobbersNzcv); after defining them, say in which
+//   - leave NZCV alone unless the operation defines flags (or declares kClobbersNzcv); after defining them, say in
+//   which
 //     form they are with set_flags().
 #pragma once
 
@@ -18,18 +20,11 @@
 
 #include "worker/translator/emit/a64.h"
 #include "worker/translator/emit/homes.h"
+#include "worker/translator/emit/location.h"
 #include "worker/translator/host_features.h"
 #include "worker/translator/ir/ir.h"
 
 namespace phybin::emit {
-
-// How the x86 flags SF, ZF, CF, OF are held in NZCV.
-enum class FlagForm : uint8_t {
-  kCanonical,  // C = !CF (as A64 subtractions leave it); the form on all edges between blocks
-  kDirect,     // C = CF (as additions leave it)
-  kLogic,      // C = V = 0 and CF = OF = 0: after ANDS
-  kFloat,      // as FCMP leaves it: x86 ZF = Z|V, CF = !(N == V), PF = V, SF = OF = AF = 0
-};
 
 struct ColdPath;
 class Emitter;
@@ -39,19 +34,9 @@ using ColdEmitter = void (*)(Emitter&, const ColdPath&);
 struct ColdPath {
   ColdEmitter emit;
   a64::Label entry, back;
-  uint16_t op;       // index in Region::ops
-  uint8_t regs[6];   // whatever the emitter of the operation wants to hand over
+  uint16_t op;      // index in Region::ops
+  uint8_t regs[6];  // whatever the emitter of the operation wants to hand over
   uint64_t data;
-};
-
-// A place in the code from which guest state can be rebuilt: an instruction that can fault, or a safepoint.
-struct LocationEntry {
-  uint32_t code_offset;   // bytes from the region's start
-  uint16_t instruction;   // index into Region::instructions: the guest RIP of the frame
-  uint8_t flag_form;      // FlagForm of NZCV
-  uint8_t pf;             // host register that holds raw PF, kPfHome when it is at home
-  uint8_t af_a, af_b;     // raw AF = af_a ^ af_b; kAfHome, 31 when it is at home
-  uint16_t flags_lost;    // flags (FlagMask) that are dead here and whose value was not kept
 };
 
 class Emitter {
@@ -84,12 +69,12 @@ class Emitter {
   FlagForm flag_form() const { return flag_form_; }
   // NZCV now holds the flags of `mask` in `form`. `logic_value`: for kLogic, a register that holds the result, or 31.
   void set_flags(FlagForm form);
-  void make_canonical();                   // converts NZCV in place
+  void make_canonical();                       // converts NZCV in place
   a64::Cond condition(uint8_t x86_condition);  // A64 condition; may emit code (and then clobbers scratch registers)
 
   // ---- Cold paths -----------------------------------------------------------------------------------------------
-  ColdPath& add_cold(ColdEmitter emit);    // `entry` and `back` are fresh labels, `op` the current operation
-  void call_stub_hot(unsigned stub);       // ldr x16/x17 from the state, blr: clobbers kScratch1 and kLink
+  ColdPath& add_cold(ColdEmitter emit);  // `entry` and `back` are fresh labels, `op` the current operation
+  void call_stub_hot(unsigned stub);     // ldr x16/x17 from the state, blr: clobbers kScratch1 and kLink
   uint16_t current_op() const { return current_; }
 
  private:

@@ -1,0 +1,41 @@
+// C++ helpers that translated code calls, by number: translations hold no host address.
+//
+// Light helpers keep guest registers (the stub saves them) and are compiled without vector registers; they take up to
+// three integers and return one or two: `phybin::HelperResult NAME(GuestState*, uint64_t a, uint64_t b, uint64_t c)`.
+// State helpers see and change the whole guest state in memory: `void NAME(GuestState*, uint64_t a, uint64_t b)`.
+// The functions stand in worker/runtime/helpers/ (light) and worker/runtime/ (state), all extern "C" with the prefix
+// phybin_helper_.
+#pragma once
+
+#include <cstdint>
+
+namespace phybin {
+
+struct HelperResult {
+  uint64_t first, second;
+};
+
+#define PHYBIN_LIGHT_HELPERS(HELPER)                                                                          \
+  HELPER(divide_unsigned) /* a:b = dividend (high, low), c = divisor: first = quotient, second = remainder */ \
+  HELPER(divide_signed)
+
+#define PHYBIN_STATE_HELPERS(HELPER) \
+  HELPER(cpuid)                      \
+  HELPER(rdtscp)                     \
+  HELPER(xgetbv)
+
+enum class LightHelper : uint16_t {
+#define HELPER(name) k_##name,
+  PHYBIN_LIGHT_HELPERS(HELPER)
+#undef HELPER
+      kCount
+};
+
+enum class StateHelper : uint16_t {
+#define HELPER(name) k_##name,
+  PHYBIN_STATE_HELPERS(HELPER)
+#undef HELPER
+      kCount
+};
+
+}  // namespace phybin

@@ -1,0 +1,110 @@
+// See builder.h.
+#include "worker/translator/ir/builder.h"
+
+namespace phybin::ir {
+
+const OpcodeInfo kOpcodeInfo[static_cast<unsigned>(Opcode::kCount)] = {
+#define OP(name, result, operands, properties) {#name, ResultClass::k##result, operands, properties},
+    PHYBIN_IR_OPCODES(OP)
+#undef OP
+};
+
+FlagMask condition_flags(uint8_t cc) {
+  // O, C, Z, BE, S, P, L, LE; the odd codes are the negations and read the same flags.
+  static constexpr FlagMask kReads[8] = {kV, kC, kZ, kC | kZ, kN, kP, kN | kV, kZ | kN | kV};
+  return kReads[(cc >> 1) & 7];
+}
+
+void Builder::begin_block(uint64_t address) {
+  Block block;
+  block.address = address;
+  block.first = static_cast<uint16_t>(region_.ops.size());
+  region_.blocks.push_back(block);
+  gpr_.fill(kNoValue);
+  vec_.fill(kNoValue);
+  ended_ = false;
+}
+
+void Builder::end_block(uint64_t fallthrough) {
+  region_.blocks.back().fallthrough = fallthrough;
+  region_.blocks.back().last = static_cast<uint16_t>(region_.ops.size());
+  ended_ = true;
+}
+
+Op& Builder::append(Opcode code, uint8_t width) {
+  Op& o = region_.ops.emplace_back();
+  o.code = code;
+  o.width = width;
+  o.instruction = instruction_;
+  const uint16_t properties = info(code).properties;
+  if ((properties & kStateBarrier) != 0) {
+    gpr_.fill(kNoValue);
+    vec_.fill(kNoValue);
+  }
+  if ((properties & kTerminator) != 0) ended_ = true;
+  return o;
+}
+
+ValueId Builder::get_gpr(unsigned reg) {
+  if (gpr_[reg] == kNoValue) {
+    gpr_[reg] = op(Opcode::kGetGpr, 64, kNoValue, kNoValue, kNoValue, 0, static_cast<uint8_t>(reg));
+  }
+  return gpr_[reg];
+}
+
+void Builder::set_gpr(unsigned reg, ValueId value) {
+  op(Opcode::kSetGpr, 64, value, kNoValue, kNoValue, 0, static_cast<uint8_t>(reg));
+  gpr_[reg] = value;
+}
+
+ValueId Builder::get_vec(unsigned reg) {
+  if (vec_[reg] == kNoValue) {
+    vec_[reg] = op(Opcode::kGetVec, 128, kNoValue, kNoValue, kNoValue, 0, static_cast<uint8_t>(reg));
+  }
+  return vec_[reg];
+}
+
+void Builder::set_vec(unsigned reg, ValueId value) {
+  op(Opcode::kSetVec, 128, value, kNoValue, kNoValue, 0, static_cast<uint8_t>(reg));
+  vec_[reg] = value;
+}
+
+ValueId Builder::op_condition(Opcode code, uint8_t width, uint8_t cc, ValueId a, ValueId b) {
+  const ValueId value = op(code, width, a, b, kNoValue, 0, cc);
+  last_op().flags_use = condition_flags(cc);
+  return value;
+}
+
+bool Builder::is_zero_extended(ValueId value) const {
+  const Op& o = at(value);
+  switch (o.code) {
+    case Opcode::kGetGpr:
+      return false;
+    case Opcode::kConst:
+      return (o.imm >> 32) == 0;
+    case Opcode::kLoad:
+    case Opcode::kMov:
+    case Opcode::kGetState:
+    case Opcode::kExtract:
+      return o.width <= 32;
+    case Opcode::kLoadSigned:
+      return o.aux2 == 32;
+    case Opcode::kSignExtend:
+      return o.aux == 32;
+    case Opcode::kSetCc:
+    case Opcode::kGetRflags:
+      return true;
+    case Opcode::kInsert:
+    case Opcode::kCallHelper:
+    case Opcode::kHelperResult2:
+    case Opcode::kReadTsc:
+      return false;
+    case Opcode::kAtomicRmw:
+    case Opcode::kAtomicCas:
+      return o.width <= 32;
+    default:
+      return o.width == 32;
+  }
+}
+
+}  // namespace phybin::ir

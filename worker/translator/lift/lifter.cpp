@@ -1,0 +1,128 @@
+// See lifter.h.
+#include "worker/translator/lift/lifter.h"
+
+#include "worker/translator/guest_state.h"
+
+namespace phybin::lift {
+
+using decode::Operand;
+using decode::OperandKind;
+
+Address Lifter::memory_address() {
+  const decode::Memory& m = in.memory;
+  Address r;
+  if (m.base == decode::kRipBase) {
+    r.base = b.guest_address(static_cast<uint64_t>(m.disp));
+  } else {
+    if (m.base != decode::kNoRegister) r.base = b.get_gpr(m.base);
+    r.disp = m.disp;
+  }
+  if (m.index != decode::kNoRegister && !m.vsib) {
+    r.index = b.get_gpr(m.index);
+    r.scale = m.scale_log2;
+  }
+  if (m.address32) {
+    r.base = b.op(Opcode::kLea, 32, r.base, r.index, kNoValue, r.disp, r.scale);
+    r.index = kNoValue;
+    r.scale = 0;
+    r.disp = 0;
+  }
+  if (m.segment == 4 || m.segment == 5) {
+    const auto offset = m.segment == 4 ? offsetof(GuestState, fs_base) : offsetof(GuestState, gs_base);
+    const ValueId segment = b.op(Opcode::kGetState, 64, kNoValue, kNoValue, kNoValue, static_cast<int64_t>(offset));
+    if (r.base == kNoValue) {
+      r.base = segment;
+    } else if (r.index == kNoValue) {
+      r.index = r.base;
+      r.base = segment;
+      r.scale = 0;
+    } else {
+      r.base = b.op(Opcode::kAdd, 64, segment, r.base);
+    }
+  }
+  return r;
+}
+
+ValueId Lifter::address_value(const Address& m) {
+  if (m.index == kNoValue && m.disp == 0 && m.base != kNoValue) return m.base;
+  return b.op(Opcode::kLea, 64, m.base, m.index, kNoValue, m.disp, m.scale);
+}
+
+ValueId Lifter::load(const Address& m, uint8_t bits) {
+  return b.op(Opcode::kLoad, bits, m.base, m.index, kNoValue, m.disp, m.scale);
+}
+
+void Lifter::store(const Address& m, ValueId value, uint8_t bits) {
+  b.op(Opcode::kStore, bits, m.base, m.index, value, m.disp, m.scale);
+}
+
+ValueId Lifter::load_vec(const Address& m, uint8_t bits) {
+  return b.op(Opcode::kLoadVec, bits, m.base, m.index, kNoValue, m.disp, m.scale);
+}
+
+void Lifter::store_vec(const Address& m, ValueId value, uint8_t bits) {
+  b.op(Opcode::kStoreVec, bits, m.base, m.index, value, m.disp, m.scale);
+}
+
+ValueId Lifter::read_gpr(const Operand& o) {
+  if (o.kind == OperandKind::kGprHigh8) return b.op(Opcode::kExtract, 8, b.get_gpr(o.reg), kNoValue, kNoValue, 0, 8);
+  return b.get_gpr(o.reg);
+}
+
+ValueId Lifter::read(unsigned i) {
+  const Operand& o = in.operands[i];
+  switch (o.kind) {
+    case OperandKind::kMemory:
+      return load(memory_address(), static_cast<uint8_t>(o.size * 8));
+    case OperandKind::kImmediate:
+      return b.constant(in.imm);
+    default:
+      return read_gpr(o);
+  }
+}
+
+void Lifter::write_gpr(unsigned reg, uint8_t bits, ValueId value) {
+  if (bits == 64) {
+    b.set_gpr(reg, value);
+  } else if (bits == 32) {
+    b.set_gpr(reg, b.zero_extend_32(value));
+  } else {
+    b.set_gpr(reg, b.op(Opcode::kInsert, bits, b.get_gpr(reg), value));
+  }
+}
+
+void Lifter::write_gpr(const Operand& o, ValueId value) {
+  if (o.kind == OperandKind::kGprHigh8) {
+    b.set_gpr(o.reg, b.op(Opcode::kInsert, 8, b.get_gpr(o.reg), value, kNoValue, 0, 8));
+  } else {
+    write_gpr(o.reg, static_cast<uint8_t>(o.size * 8), value);
+  }
+}
+
+void Lifter::write(unsigned i, ValueId value) {
+  const Operand& o = in.operands[i];
+  if (o.kind == OperandKind::kMemory) {
+    store(memory_address(), value, static_cast<uint8_t>(o.size * 8));
+  } else {
+    write_gpr(o, value);
+  }
+}
+
+void Lifter::push(ValueId value, uint8_t bits) {
+  const ValueId rsp = b.get_gpr(kRsp);
+  const int64_t bytes = bits / 8;
+  store({rsp, kNoValue, 0, -bytes}, value, bits);
+  b.set_gpr(kRsp, b.op_imm(Opcode::kSub, 64, rsp, bytes));
+}
+
+ValueId Lifter::read_vec(unsigned i, uint8_t bits) {
+  const Operand& o = in.operands[i];
+  if (o.kind == OperandKind::kMemory) return load_vec(memory_address(), bits);
+  return b.get_vec(o.reg);
+}
+
+void Lifter::trap(ir::TrapKind kind, int64_t imm) {
+  b.op(Opcode::kTrap, 0, kNoValue, kNoValue, kNoValue, imm, static_cast<uint8_t>(kind));
+}
+
+}  // namespace phybin::lift

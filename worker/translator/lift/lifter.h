@@ -1,0 +1,74 @@
+// What the lifters of all instruction families share: one guest instruction and the means to read and write its
+// operands. A lifter is a plain function `void lift_NAME(Lifter&)`; lift_table.cpp says which one serves which
+// mnemonic.
+//
+// Order within an instruction: whatever may fault comes before the first write of guest state, so that a fault leaves
+// the registers as they were.
+#pragma once
+
+#include <cstdint>
+
+#include "worker/translator/decode/instruction.h"
+#include "worker/translator/helper_ids.h"
+#include "worker/translator/host_features.h"
+#include "worker/translator/ir/builder.h"
+
+namespace phybin::lift {
+
+using ir::kNoValue;
+using ir::Opcode;
+using ir::ValueId;
+
+enum Gpr : uint8_t { kRax, kRcx, kRdx, kRbx, kRsp, kRbp, kRsi, kRdi };
+
+// An address as memory operations take it: base + (index << scale) + disp.
+struct Address {
+  ValueId base = kNoValue;
+  ValueId index = kNoValue;
+  uint8_t scale = 0;
+  int64_t disp = 0;
+};
+
+struct Lifter {
+  ir::Builder& b;
+  const decode::Instruction& in;
+  uint64_t address;  // of the instruction
+  const CodeOptions& options;
+  const HostFeatures& host;
+
+  uint64_t next() const { return address + in.length; }
+  const decode::Operand& operand(unsigned i) const { return in.operands[i]; }
+  uint8_t width(unsigned i) const { return static_cast<uint8_t>(in.operands[i].size * 8); }  // bits
+
+  bool is_memory(unsigned i) const { return in.operands[i].kind == decode::OperandKind::kMemory; }
+  Address memory_address();
+  // The address as one value (LEA, atomics).
+  ValueId address_value(const Address& address);
+
+  ValueId load(const Address& address, uint8_t width_bits);
+  void store(const Address& address, ValueId value, uint8_t width_bits);
+  ValueId load_vec(const Address& address, uint8_t width_bits);
+  void store_vec(const Address& address, ValueId value, uint8_t width_bits);
+
+  // Integer operand i: registers as they are (bits above the width undefined, but for high byte registers), memory
+  // zero-extended, immediates as constants.
+  ValueId read(unsigned i);
+  ValueId read_gpr(const decode::Operand& operand);
+  // Writes a register operand with x86 rules: 32 bits clear the upper half, 8 and 16 bits merge.
+  void write_gpr(const decode::Operand& operand, ValueId value);
+  void write_gpr(unsigned reg, uint8_t width_bits, ValueId value);
+  // Register or memory.
+  void write(unsigned i, ValueId value);
+
+  void push(ValueId value, uint8_t width_bits);
+  // A memory or register vector operand; `width_bits` as for load_vec when it is memory.
+  ValueId read_vec(unsigned i, uint8_t width_bits);
+
+  void trap(ir::TrapKind kind, int64_t imm = 0);
+};
+
+using LiftFunction = void (*)(Lifter&);
+// Null for a mnemonic that is not implemented: the guest gets SIGILL.
+LiftFunction lift_function(decode::Mnemonic mnemonic);
+
+}  // namespace phybin::lift

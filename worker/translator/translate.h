@@ -1,0 +1,82 @@
+// The translator's only door: guest bytes and options in, A64 code and tables out.
+//
+// Pure: no I/O, no globals, no host floating point; the same input gives the same output on every build host. The
+// result is position-independent but for the LDR (literal) instructions listed in `slots`, whose displacement the
+// owner of the code memory fills in before it publishes the code.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "worker/translator/emit/location.h"
+#include "worker/translator/host_features.h"
+#include "worker/translator/ir/ir.h"
+
+namespace phybin {
+
+// Guest code that may be read: `bytes` holds the memory from guest address `start` on, `size` bytes.
+struct CodeWindow {
+  uint64_t start = 0;
+  const uint8_t* bytes = nullptr;
+  uint64_t size = 0;
+};
+
+struct TranslateInput {
+  uint64_t pc = 0;
+  // Mapped, executable guest memory around pc. Code outside is not looked at: a region ends there.
+  CodeWindow window;
+  CodeOptions options;
+  HostFeatures host;
+  unsigned prefetch_depth = 4;  // branches along a path that are followed ahead of execution
+  unsigned max_instructions = 256;
+  bool single_block = false;  // for code that changes often
+  // Measurement only: end the region after max_instructions with all flags wanted (tests/bench/instruction_table).
+  bool all_flags_at_exit = false;
+};
+
+// An 8-byte slot wanted by the code: the word at `code_offset` is `ldr xN, <slot>` with an empty imm19. Slots come in
+// pairs at consecutive addresses; a request names the pair and which of the two the instruction loads.
+struct SlotUse {
+  uint32_t code_offset;  // bytes
+  uint16_t pair;         // index into RegionCode::slot_pairs
+  uint8_t second;        // 0: links to code without flags on entry; 1: to code that takes canonical flags
+  uint8_t is_adr;        // the instruction is ADR of the slot, not LDR (literal)
+};
+
+struct SlotPair {
+  uint64_t target;  // guest address
+};
+
+struct RegionEntry {
+  uint64_t guest;
+  uint32_t code_offset;
+  ir::FlagMask live_in;  // flags that must be canonical on entry; 0: none
+};
+
+struct GuestRange {
+  uint64_t start, end;
+};
+
+struct RegionCode {
+  std::vector<uint32_t> words;
+  std::vector<RegionEntry> entries;
+  std::vector<SlotUse> slots;
+  std::vector<SlotPair> slot_pairs;
+  std::vector<emit::LocationEntry> locations;  // ascending code_offset
+  std::vector<ir::GuestInstruction> instructions;
+  std::vector<GuestRange> guest_ranges;  // guest bytes that were read
+  uint32_t exit_words = 0;               // words after the first region exit (measurement)
+};
+
+enum class TranslateStatus : uint8_t {
+  kOk,
+  kNoCode,  // nothing readable at pc: the guest gets SIGSEGV
+};
+
+TranslateStatus translate(const TranslateInput& input, RegionCode& out);
+
+// The IR of the same region as text, for --trace-instruction and tests.
+std::string translate_to_ir_text(const TranslateInput& input);
+
+}  // namespace phybin
