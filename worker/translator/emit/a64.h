@@ -12,13 +12,13 @@
 // only branch distances are checked, because only they depend on the length of the code.
 #pragma once
 
-#include "worker/translator/emit/a64_memory.h"
+#include "worker/translator/emit/a64_vector.h"
 
 namespace phybin::a64 {
 
-class Assembler : public MemoryForms {
+class Assembler : public VectorForms {
  public:
-  using MemoryForms::MemoryForms;
+  using VectorForms::VectorForms;
 };
 
 }  // namespace phybin::a64
