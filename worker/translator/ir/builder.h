@@ -60,11 +60,23 @@ class Builder {
   ValueId get_vec(unsigned reg);
   void set_vec(unsigned reg, ValueId value);
 
+  void push(ValueId value, uint8_t width = 64) {
+    op(Opcode::kPush, width, value);
+    gpr_[4] = kNoValue;
+  }
+  ValueId pop(uint8_t width = 64) {
+    const ValueId value = op(Opcode::kPop, width);
+    gpr_[4] = kNoValue;
+    return value;
+  }
+
   // An operation that reads flags: condition `cc` in aux.
   ValueId op_condition(Opcode code, uint8_t width, uint8_t cc, ValueId a = kNoValue, ValueId b = kNoValue);
   void set_pf(ValueId result) { op(Opcode::kSetPf, 0, result, kNoValue, kNoValue, 0, 0, 0, kP); }
-  void set_af(ValueId a, ValueId b) { op(Opcode::kSetAf, 0, a, b, kNoValue, 0, 0, 0, kA); }
-  void set_af_imm(ValueId a, int64_t b) { op(Opcode::kSetAf, 0, a, kNoValue, kNoValue, b, 0, 0, kA); }
+  // AF of `result`, which set_pf has named before: b absent means the immediate.
+  void set_af(AfKind kind, ValueId a, ValueId b, int64_t imm, ValueId result) {
+    op(Opcode::kSetAf, 64, a, b, result, imm, 0, static_cast<uint8_t>(kind), kA);
+  }
 
   // True when the upper 32 bits of `value` are known to be zero.
   bool is_zero_extended(ValueId value) const;

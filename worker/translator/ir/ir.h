@@ -70,7 +70,7 @@ enum class ResultClass : uint8_t { kNone, kInt, kVec };
   OP(GuestAddress,   Int,    "---",    kPure)       /* imm = address inside or near the module: image-relative */    \
   /* Flags. */                                                                                                       \
   OP(SetPf,          None,   "i--",    kSideEffect)                                                                  \
-  OP(SetAf,          None,   "ii-",    kSideEffect) /* b may be absent: then imm takes its place */                  \
+  OP(SetAf,          None,   "iii",    kSideEffect) /* aux2 = AfKind; b may be absent: then imm takes its place */     \
   OP(SetNzcv,        None,   "i--",    kSideEffect) /* a: bits 0..3 = CF, bit layout of x86 RFLAGS (CF 0, ZF 6, SF 7, OF 11); defines flags_def, keeps the rest */ \
   OP(SetCarry,       None,   "---",    kSideEffect) /* imm 0/1, or 2 = complement: STC, CLC, CMC */                  \
   OP(GetRflags,      Int,    "---",    kReadsNzcv)  /* CF PF AF ZF SF OF in their RFLAGS places, other bits 0 */     \
@@ -129,14 +129,16 @@ enum class ResultClass : uint8_t { kNone, kInt, kVec };
   OP(LoadVec,        Vec,    "ii-",    kCanFault)   /* width 32, 64, 128; upper bits zero */                         \
   OP(Store,          None,   "iii",    kCanFault | kSideEffect) /* c = value */                                      \
   OP(StoreVec,       None,   "iiv",    kCanFault | kSideEffect)                                                      \
+  OP(Push,           None,   "i--",    kCanFault | kSideEffect) /* width 64 (or 16): stores and moves RSP */            \
+  OP(Pop,            Int,    "---",    kCanFault | kSideEffect) /* width 64 (or 16): the value popped; RSP moves */     \
   OP(Prefetch,       None,   "ii-",    kSideEffect) /* aux2: 0 read, 1 write */                                      \
   /* Atomics: a = address (complete), full barrier. aux2: an AtomicKind. Result: old value, zero-extended. */        \
   OP(AtomicRmw,      Int,    "ii-",    kCanFault | kSideEffect | kEarlyClobber)                                      \
   OP(AtomicCas,      Int,    "iii",    kCanFault | kSideEffect | kEarlyClobber) /* b = expected, c = desired */      \
   OP(AtomicCas16,    Int,    "iii",    kCanFault | kSideEffect | kEarlyClobber) /* aux 8/16 bytes pair; see lift/atomic.cpp */ \
   OP(Fence,          None,   "---",    kSideEffect) /* aux: FenceKind */                                             \
-  /* Division: RDX:RAX (or AX) by a; sets RAX/RDX itself; traps on #DE. aux: 1 signed. */                            \
-  OP(Divide,         None,   "i--",    kCanFault | kSideEffect | kClobbersTemps | kStateBarrier)                     \
+  /* Division: RDX:RAX (or AX) by a; sets RAX/RDX itself; #DE where x86 has it. aux: 1 signed. */                     \
+  OP(Divide,         None,   "i--",    kCanFault | kSideEffect | kClobbersTemps | kStateBarrier | kClobbersNzcv)      \
   /* String operations; all in terms of guest registers and DF. aux = StringOp, aux2 = RepKind, width = element. */  \
   OP(String,         None,   "---",    kCanFault | kSideEffect | kClobbersTemps | kStateBarrier)                     \
   /* Helpers. imm = HelperId. Light ones get up to three integer arguments, keep vector registers and guest state; */ \
@@ -152,9 +154,10 @@ enum class ResultClass : uint8_t { kNone, kInt, kVec };
   OP(Branch,         None,   "---",    kSideEffect | kTerminator | kReadsNzcv) /* aux = condition; imm = taken; next block = not taken (Block::fallthrough) */ \
   OP(BranchZero,     None,   "i--",    kSideEffect | kTerminator) /* taken if a == 0 (aux 0) or a != 0 (aux 1), width */ \
   OP(JumpIndirect,   None,   "i--",    kSideEffect | kTerminator)                                                    \
-  OP(Call,           None,   "---",    kSideEffect | kTerminator) /* imm = target; the return address was pushed */  \
-  OP(CallIndirect,   None,   "i--",    kSideEffect | kTerminator)                                                    \
-  OP(Return,         None,   "i--",    kSideEffect | kTerminator) /* a = address popped */                           \
+  /* Calls push the return address (Block::fallthrough) themselves. */                                               \
+  OP(Call,           None,   "---",    kSideEffect | kTerminator | kCanFault) /* imm = target */                     \
+  OP(CallIndirect,   None,   "i--",    kSideEffect | kTerminator | kCanFault)                                        \
+  OP(Return,         None,   "---",    kSideEffect | kTerminator | kCanFault) /* imm = bytes released besides */     \
   OP(Syscall,        None,   "---",    kSideEffect | kTerminator)                                                    \
   OP(Trap,           None,   "---",    kSideEffect | kTerminator) /* aux = TrapKind, at this instruction */          \
   PHYBIN_IR_VECTOR_OPCODES(OP)
@@ -178,6 +181,9 @@ extern const OpcodeInfo kOpcodeInfo[static_cast<unsigned>(Opcode::kCount)];
 inline const OpcodeInfo& info(Opcode code) { return kOpcodeInfo[static_cast<unsigned>(code)]; }
 
 enum class AtomicKind : uint8_t { kExchange, kAdd, kSub, kAnd, kOr, kXor, kNeg, kNot, kInc, kDec };
+// How AF follows from the operands of SetAf. With kPlain AF = bit 4 of (a ^ b ^ PF's value). With kSum or kDifference
+// c is the result of a + b or a - b, which stands in for a where a is gone.
+enum class AfKind : uint8_t { kPlain, kSum, kDifference };
 enum class FenceKind : uint8_t { kLoad, kStore, kFull };
 enum class StringOp : uint8_t { kMovs, kStos, kLods, kScas, kCmps };
 enum class RepKind : uint8_t { kNone, kRep, kRepne };
@@ -190,9 +196,11 @@ struct Op {
   uint8_t aux2 = 0;
   FlagMask flags_def = 0;  // flags this operation defines
   FlagMask flags_use = 0;  // flags it reads (kReadsNzcv)
-  FlagMask flags_live = 0; // of flags_def, those that somebody reads: filled in by passes/liveness
+  FlagMask flags_live = 0; // flags that somebody reads after this operation: filled in by passes/liveness
+  bool sunk = false;       // SetPf, SetAf: only the edges out of the block read it (passes/liveness)
+  bool dead = false;       // nobody needs the operation (passes/liveness)
   ValueId a = kNoValue, b = kNoValue, c = kNoValue;
-  uint16_t uses = 0;       // filled in by passes/liveness
+  uint16_t uses = 0;       // times the value is read by living operations (passes/liveness)
   uint16_t instruction = 0;  // index into Region::instructions of the guest instruction
   uint8_t home = 0xff;     // guest register whose home the result is computed into, or 0xff (passes/liveness)
   int64_t imm = 0;

@@ -108,13 +108,6 @@ void Lifter::write(unsigned i, ValueId value) {
   }
 }
 
-void Lifter::push(ValueId value, uint8_t bits) {
-  const ValueId rsp = b.get_gpr(kRsp);
-  const int64_t bytes = bits / 8;
-  store({rsp, kNoValue, 0, -bytes}, value, bits);
-  b.set_gpr(kRsp, b.op_imm(Opcode::kSub, 64, rsp, bytes));
-}
-
 ValueId Lifter::read_vec(unsigned i, uint8_t bits) {
   const Operand& o = in.operands[i];
   if (o.kind == OperandKind::kMemory) return load_vec(memory_address(), bits);

@@ -60,7 +60,6 @@ struct Lifter {
   // Register or memory.
   void write(unsigned i, ValueId value);
 
-  void push(ValueId value, uint8_t width_bits);
   // A memory or register vector operand; `width_bits` as for load_vec when it is memory.
   ValueId read_vec(unsigned i, uint8_t width_bits);
 

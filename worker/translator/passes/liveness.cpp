@@ -1,0 +1,182 @@
+// See liveness.h.
+#include "worker/translator/passes/liveness.h"
+
+#include <array>
+
+namespace phybin::passes {
+
+using namespace ir;  // NOLINT: the pass is about nothing else
+
+namespace {
+
+// Flags whose old value cannot be seen after `op`. Shifts and rotates by a variable count may leave all as they were.
+FlagMask killed_flags(const Op& op) {
+  switch (op.code) {
+    case Opcode::kShl:
+    case Opcode::kShr:
+    case Opcode::kSar:
+    case Opcode::kRol:
+    case Opcode::kRor:
+    case Opcode::kRcl:
+    case Opcode::kRcr:
+      return op.b != kNoValue ? FlagMask{0} : op.flags_def;
+    case Opcode::kShld:
+    case Opcode::kShrd:
+      return op.c != kNoValue ? FlagMask{0} : op.flags_def;
+    case Opcode::kString:
+      return FlagMask{0};
+    default:
+      return op.flags_def;
+  }
+}
+
+// Flags that leave a block by its terminator.
+FlagMask live_out(const Region& region, const Block& block) {
+  const Op& end = region.ops[block.last - 1];
+  switch (end.code) {
+    case Opcode::kJump:
+      return edge_flags(region, static_cast<uint64_t>(end.imm));
+    case Opcode::kBranch:
+    case Opcode::kBranchZero:
+      return edge_flags(region, static_cast<uint64_t>(end.imm)) | edge_flags(region, block.fallthrough);
+    default:
+      return kAllFlags;
+  }
+}
+
+void live_on_entry(Region& region) {
+  struct Summary {
+    FlagMask use, kill;
+  };
+  std::vector<Summary> summaries(region.blocks.size());
+  for (std::size_t i = 0; i < region.blocks.size(); ++i) {
+    FlagMask use = 0, kill = 0;
+    const Block& block = region.blocks[i];
+    for (unsigned k = block.last; k-- > block.first;) {
+      const Op& op = region.ops[k];
+      const FlagMask killed = killed_flags(op);
+      use = static_cast<FlagMask>((use & ~killed) | op.flags_use);
+      kill |= killed;
+    }
+    summaries[i] = {use, kill};
+  }
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (std::size_t i = region.blocks.size(); i-- > 0;) {
+      Block& block = region.blocks[i];
+      const auto live =
+          static_cast<FlagMask>((live_out(region, block) & ~summaries[i].kill) | summaries[i].use);
+      changed |= live != block.live_in;
+      block.live_in = live;
+    }
+  }
+}
+
+class BlockWalk {
+ public:
+  BlockWalk(Region& region, const Block& block) : region_(region), block_(block) {}
+
+  void run() {
+    homes_.fill(kNoValue);
+    vec_homes_.fill(kNoValue);
+    FlagMask live = live_out(region_, block_);
+    FlagMask read_inside = 0;  // flags that an operation after the current one reads before they are redefined
+    for (unsigned k = block_.last; k-- > block_.first;) {
+      Op& op = region_.ops[k];
+      const OpcodeInfo& i = info(op.code);
+      op.flags_live = live;
+      if (op.code == Opcode::kSetPf || op.code == Opcode::kSetAf) {
+        op.dead = (live & op.flags_def) == 0;
+        op.sunk = !op.dead && (read_inside & op.flags_def) == 0;
+      } else {
+        op.dead = op.uses == 0 && (i.properties & (kSideEffect | kCanFault)) == 0 && (live & op.flags_def) == 0;
+        if (op.code == Opcode::kBitTest || op.code == Opcode::kZeroTest || op.code == Opcode::kSetNzcv ||
+            op.code == Opcode::kSetCarry) {
+          op.dead = (live & op.flags_def) == 0;
+        }
+      }
+      if (op.dead) continue;
+      const FlagMask killed = killed_flags(op);
+      live = static_cast<FlagMask>((live & ~killed) | op.flags_use);
+      read_inside = static_cast<FlagMask>((read_inside & ~killed) | op.flags_use);
+      count_uses(op);
+      choose_home(op, static_cast<ValueId>(k));
+    }
+  }
+
+ private:
+  void count_uses(const Op& op) {
+    // A difference or sum names its result as well as `a`; `a` is only a hint then.
+    const bool hint = op.code == Opcode::kSetAf && static_cast<AfKind>(op.aux2) != AfKind::kPlain;
+    if (op.a != kNoValue && !hint) ++region_.ops[op.a].uses;
+    if (op.b != kNoValue) ++region_.ops[op.b].uses;
+    if (op.c != kNoValue) ++region_.ops[op.c].uses;
+  }
+
+  // A value may be computed into the home of register r early if, from its definition to the write of r, nobody can
+  // see the old value of r: no read of r, nothing that can fault, no other write.
+  void choose_home(Op& op, ValueId id) {
+    const OpcodeInfo& i = info(op.code);
+    if (op.code == Opcode::kSetGpr) {
+      homes_[op.aux] = op.a;
+      return;
+    }
+    if (op.code == Opcode::kSetVec) {
+      vec_homes_[op.aux] = op.a;
+      return;
+    }
+    if (op.code == Opcode::kGetGpr) {
+      homes_[op.aux] = kNoValue;
+      return;
+    }
+    if (op.code == Opcode::kGetVec) {
+      vec_homes_[op.aux] = kNoValue;
+      return;
+    }
+    if (i.result == ResultClass::kInt && op.code != Opcode::kConst && op.code != Opcode::kGuestAddress) {
+      assign(homes_, op, id);
+    } else if (i.result == ResultClass::kVec) {
+      assign(vec_homes_, op, id);
+    }
+    if ((i.properties & (kCanFault | kStateBarrier)) != 0) {
+      homes_.fill(kNoValue);
+      vec_homes_.fill(kNoValue);
+    }
+    if (op.code == Opcode::kPush || op.code == Opcode::kPop) homes_[4] = kNoValue;
+  }
+
+  static void assign(const std::array<ValueId, 16>& homes, Op& op, ValueId id) {
+    for (unsigned r = 0; r < homes.size(); ++r) {
+      if (homes[r] == id) {
+        op.home = static_cast<uint8_t>(r);
+        return;
+      }
+    }
+  }
+
+  Region& region_;
+  const Block& block_;
+  std::array<ValueId, 16> homes_;
+  std::array<ValueId, 16> vec_homes_;
+};
+
+}  // namespace
+
+int find_block(const Region& region, uint64_t address) {
+  for (std::size_t i = 0; i < region.blocks.size(); ++i) {
+    if (region.blocks[i].address == address) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+FlagMask edge_flags(const Region& region, uint64_t target) {
+  const int block = find_block(region, target);
+  return block < 0 ? kAllFlags : region.blocks[static_cast<std::size_t>(block)].live_in;
+}
+
+void analyse_liveness(Region& region) {
+  live_on_entry(region);
+  for (const Block& block : region.blocks) BlockWalk(region, block).run();
+}
+
+}  // namespace phybin::passes

@@ -1,0 +1,22 @@
+// Decides what of a region's IR is needed, in two backward walks.
+//
+// First, over the region: which flags are live on entry of each block (a fixed point; edges that leave the region need
+// all flags). Then, per block: which operations are dead, how often each value is read, which writes of PF and AF can
+// wait for the edges that need them, and which values can be computed straight into the home of the guest register that
+// they are written to.
+#pragma once
+
+#include "worker/translator/ir/ir.h"
+
+namespace phybin::passes {
+
+// Fills Block::live_in and Op::{flags_live, sunk, dead, uses, home}.
+void analyse_liveness(ir::Region& region);
+
+// Index of the block that starts at `address`, or -1.
+int find_block(const ir::Region& region, uint64_t address);
+
+// Flags that edges to guest address `target` need.
+ir::FlagMask edge_flags(const ir::Region& region, uint64_t target);
+
+}  // namespace phybin::passes
