@@ -2,7 +2,11 @@
 //
 // A plain value without pointers: the decoder fills it, nothing owns anything, and two decodes of the same bytes
 // compare equal. Operand order is Intel's (destination first). Implicit operands (RAX of MUL, the flags, the stack of
-// PUSH) are not listed: a lifter knows the instruction it implements.
+// PUSH, XMM0 of BLENDVPS, the memory of string operations) are not listed: a lifter knows the instruction it
+// implements. What Intel's syntax shows is listed, though: CL and the constant 1 of shifts, AL of `add al, imm8`,
+// both registers of `fadd st0, st1`. For the string operations, XLAT and MASKMOVDQU, Memory::segment and
+// Memory::address32 hold the prefixes' effect on the implicit operand, as they do for LOOP and JRCXZ (ECX with
+// address32).
 #pragma once
 
 #include <array>
@@ -30,9 +34,9 @@ enum class OperandKind : uint8_t {
   kSegment,   // reg 0..5 = ES CS SS DS FS GS
   kControl,   // reg 0..15 = CRn (privileged: decoded only so that the length is right)
   kDebug,     // reg 0..15 = DRn
-  kMemory,    // described by Instruction::memory; `size` bytes are accessed (0: none, LEA, or not fixed, FXSAVE, XSAVE)
-  kImmediate, // Instruction::imm (or imm2 for the second), sign- or zero-extended as the instruction says
-  kTarget,    // direct branch target, absolute guest address in Instruction::imm
+  kMemory,  // described by Instruction::memory; `size` bytes are accessed (0: none, LEA, or not fixed, FXSAVE, XSAVE)
+  kImmediate,  // Instruction::imm (or imm2 for the second), sign- or zero-extended as the instruction says
+  kTarget,     // direct branch target, absolute guest address in Instruction::imm
 };
 
 struct Operand {
@@ -83,9 +87,9 @@ struct Instruction {
 
 enum class DecodeStatus : uint8_t {
   kOk,
-  kInvalid,      // #UD on every CPU, or an instruction this decoder does not know: mnemonic is kInvalid
-  kTooLong,      // over 15 bytes: #GP
-  kOutOfBytes,   // more bytes are needed than `available`
+  kInvalid,     // #UD on every CPU, or an instruction this decoder does not know: mnemonic is kInvalid
+  kTooLong,     // over 15 bytes: #GP
+  kOutOfBytes,  // more bytes are needed than `available`
 };
 
 // Decodes the instruction at `bytes`, of which `available` may be read, as if it stood at guest address `address`.

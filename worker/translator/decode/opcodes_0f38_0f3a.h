@@ -1,0 +1,118 @@
+// The three-byte opcode maps 0F 38 xx and 0F 3A xx (Intel SDM vol. 2, appendix A, tables ): SSSE3, SSE4,
+// AES, SHA, PCLMULQDQ, GFNI, CRC32, MOVBE, ADX.
+// Implicit XMM0 operands (PBLENDVB, BLENDVPS, BLENDVPD, SHA256RNDS2) are not listed.
+#pragma once
+
+#include "worker/translator/decode/rule.h"
+
+namespace phybin::decode {
+
+using enum Mnemonic;
+
+#define PHYBIN_MMX_XMM(opcode, name) \
+  Rule("NP 0F 38 " opcode " /r", name, "Pq Qq"), Rule("66 0F 38 " opcode " /r", name, "Vx Wx")
+#define PHYBIN_XMM(opcode, name) Rule("66 0F 38 " opcode " /r", name, "Vx Wx")
+
+inline constexpr Rule k0F38And0F3ARules[] = {
+    PHYBIN_MMX_XMM("00", kPshufb),
+    PHYBIN_MMX_XMM("01", kPhaddw),
+    PHYBIN_MMX_XMM("02", kPhaddd),
+    PHYBIN_MMX_XMM("03", kPhaddsw),
+    PHYBIN_MMX_XMM("04", kPmaddubsw),
+    PHYBIN_MMX_XMM("05", kPhsubw),
+    PHYBIN_MMX_XMM("06", kPhsubd),
+    PHYBIN_MMX_XMM("07", kPhsubsw),
+    PHYBIN_MMX_XMM("08", kPsignb),
+    PHYBIN_MMX_XMM("09", kPsignw),
+    PHYBIN_MMX_XMM("0A", kPsignd),
+    PHYBIN_MMX_XMM("0B", kPmulhrsw),
+    PHYBIN_XMM("10", kPblendvb),
+    PHYBIN_XMM("14", kBlendvps),
+    PHYBIN_XMM("15", kBlendvpd),
+    PHYBIN_XMM("17", kPtest),
+    PHYBIN_MMX_XMM("1C", kPabsb),
+    PHYBIN_MMX_XMM("1D", kPabsw),
+    PHYBIN_MMX_XMM("1E", kPabsd),
+    {"66 0F 38 20 /r", kPmovsxbw, "Vx Wq"},
+    {"66 0F 38 21 /r", kPmovsxbd, "Vx Wd"},
+    {"66 0F 38 22 /r", kPmovsxbq, "Vx Ww"},
+    {"66 0F 38 23 /r", kPmovsxwd, "Vx Wq"},
+    {"66 0F 38 24 /r", kPmovsxwq, "Vx Wd"},
+    {"66 0F 38 25 /r", kPmovsxdq, "Vx Wq"},
+    PHYBIN_XMM("28", kPmuldq),
+    PHYBIN_XMM("29", kPcmpeqq),
+    {"66 0F 38 2A /r", kMovntdqa, "Vx Mx"},
+    PHYBIN_XMM("2B", kPackusdw),
+    {"66 0F 38 30 /r", kPmovzxbw, "Vx Wq"},
+    {"66 0F 38 31 /r", kPmovzxbd, "Vx Wd"},
+    {"66 0F 38 32 /r", kPmovzxbq, "Vx Ww"},
+    {"66 0F 38 33 /r", kPmovzxwd, "Vx Wq"},
+    {"66 0F 38 34 /r", kPmovzxwq, "Vx Wd"},
+    {"66 0F 38 35 /r", kPmovzxdq, "Vx Wq"},
+    PHYBIN_XMM("37", kPcmpgtq),
+    PHYBIN_XMM("38", kPminsb),
+    PHYBIN_XMM("39", kPminsd),
+    PHYBIN_XMM("3A", kPminuw),
+    PHYBIN_XMM("3B", kPminud),
+    PHYBIN_XMM("3C", kPmaxsb),
+    PHYBIN_XMM("3D", kPmaxsd),
+    PHYBIN_XMM("3E", kPmaxuw),
+    PHYBIN_XMM("3F", kPmaxud),
+    PHYBIN_XMM("40", kPmulld),
+    PHYBIN_XMM("41", kPhminposuw),
+    {"66 0F 38 82 /r", kInvpcid, "Gq Mdq"},
+    {"NP 0F 38 C8 /r", kSha1nexte, "Vx Wx"},
+    {"NP 0F 38 C9 /r", kSha1msg1, "Vx Wx"},
+    {"NP 0F 38 CA /r", kSha1msg2, "Vx Wx"},
+    {"NP 0F 38 CB /r", kSha256rnds2, "Vx Wx"},
+    {"NP 0F 38 CC /r", kSha256msg1, "Vx Wx"},
+    {"NP 0F 38 CD /r", kSha256msg2, "Vx Wx"},
+    PHYBIN_XMM("CF", kGf2p8mulb),
+    PHYBIN_XMM("DB", kAesimc),
+    PHYBIN_XMM("DC", kAesenc),
+    PHYBIN_XMM("DD", kAesenclast),
+    PHYBIN_XMM("DE", kAesdec),
+    PHYBIN_XMM("DF", kAesdeclast),
+    {"NFx 0F 38 F0 /r", kMovbe, "Gv Mv"},
+    {"NFx 0F 38 F1 /r", kMovbe, "Mv Gv"},
+    {"F2 0F 38 F0 /r", kCrc32, "Gy Eb"},
+    {"F2 0F 38 F1 /r", kCrc32, "Gy Ev"},
+    {"66 0F 38 F6 /r", kAdcx, "Gy Ey"},
+    {"F3 0F 38 F6 /r", kAdox, "Gy Ey"},
+
+    {"66 0F 3A 08 /r", kRoundps, "Vx Wx Ib"},
+    {"66 0F 3A 09 /r", kRoundpd, "Vx Wx Ib"},
+    {"66 0F 3A 0A /r", kRoundss, "Vd Wd Ib"},
+    {"66 0F 3A 0B /r", kRoundsd, "Vq Wq Ib"},
+    {"66 0F 3A 0C /r", kBlendps, "Vx Wx Ib"},
+    {"66 0F 3A 0D /r", kBlendpd, "Vx Wx Ib"},
+    {"66 0F 3A 0E /r", kPblendw, "Vx Wx Ib"},
+    {"NP 0F 3A 0F /r", kPalignr, "Pq Qq Ib"},
+    {"66 0F 3A 0F /r", kPalignr, "Vx Wx Ib"},
+    {"66 0F 3A 14 /r", kPextrb, "Edb Vx Ib"},
+    {"66 0F 3A 15 /r", kPextrw, "Edw Vx Ib"},
+    {"66 0F 3A 16 /r REX.W0", kPextrd, "Ed Vx Ib"},
+    {"66 0F 3A 16 /r REX.W1", kPextrq, "Eq Vx Ib"},
+    {"66 0F 3A 17 /r", kExtractps, "Ed Vx Ib"},
+    {"66 0F 3A 20 /r", kPinsrb, "Vx Edb Ib"},
+    {"66 0F 3A 21 /r", kInsertps, "Vx Wdqd Ib"},
+    {"66 0F 3A 22 /r REX.W0", kPinsrd, "Vx Ed Ib"},
+    {"66 0F 3A 22 /r REX.W1", kPinsrq, "Vx Eq Ib"},
+    {"66 0F 3A 40 /r", kDpps, "Vx Wx Ib"},
+    {"66 0F 3A 41 /r", kDppd, "Vx Wx Ib"},
+    {"66 0F 3A 42 /r", kMpsadbw, "Vx Wx Ib"},
+    {"66 0F 3A 44 /r", kPclmulqdq, "Vx Wx Ib"},
+    {"66 0F 3A 60 /r opy", kPcmpestrm, "Vx Wx Ib"},
+    {"66 0F 3A 61 /r opy", kPcmpestri, "Vx Wx Ib"},
+    {"66 0F 3A 62 /r", kPcmpistrm, "Vx Wx Ib"},
+    {"66 0F 3A 63 /r", kPcmpistri, "Vx Wx Ib"},
+    {"NP 0F 3A CC /r", kSha1rnds4, "Vx Wx Ib"},
+    {"66 0F 3A CE /r", kGf2p8affineqb, "Vx Wx Ib"},
+    {"66 0F 3A CF /r", kGf2p8affineinvqb, "Vx Wx Ib"},
+    {"66 0F 3A DF /r", kAeskeygenassist, "Vx Wx Ib"},
+};
+
+#undef PHYBIN_MMX_XMM
+#undef PHYBIN_XMM
+
+}  // namespace phybin::decode
