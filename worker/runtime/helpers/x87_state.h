@@ -1,0 +1,71 @@
+// The guest's x87 state, as it lies in the thread state that translated code addresses.
+//
+// Registers are kept by physical number, so that the MMX registers are the significands of registers[0..7] whatever
+// TOP is. TOP has a byte of its own, because every x87 instruction needs it and only FNSTSW and the save instructions
+// need it inside the status word. Of the tag word only "empty or not" is state; the rest is computed when it is
+// stored, as the CPU does. `occupied` is FXSAVE's abridged tag byte.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "worker/runtime/helpers/x87_float80.h"
+
+namespace phybin::runtime::x87 {
+
+struct X87State {
+  Float80 registers[8];
+  uint16_t control_word;
+  uint16_t status_word;  // without TOP, whose bits are always zero here
+  uint8_t top;           // 0..7
+  uint8_t occupied;      // bit i: physical register i is not empty
+  // Set when the last helper met an unmasked exception that keeps its result from being stored: the store to memory
+  // that translated code makes of the returned value must then be left out. Helpers set it together with ES; never
+  // set while all exceptions are masked.
+  uint8_t result_suppressed;
+  uint8_t reserved;
+  uint16_t last_opcode;  // 11 bits, as FXSAVE stores it
+  uint16_t reserved2[3];
+  uint64_t last_instruction;  // guest address
+  uint64_t last_data;         // guest address
+};
+
+static_assert(std::is_standard_layout_v<X87State>);
+static_assert(sizeof(Float80) == 16 && offsetof(Float80, significand) == 0 && offsetof(Float80, sign_exponent) == 8);
+static_assert(sizeof(X87State) == 160);
+
+inline uint16_t full_status_word(const X87State& state) {
+  return static_cast<uint16_t>(state.status_word | state.top << 11);
+}
+
+inline Float80& st(X87State& state, unsigned index) { return state.registers[(state.top + index) & 7]; }
+inline bool is_empty(const X87State& state, unsigned index) {
+  return (state.occupied >> ((state.top + index) & 7) & 1) == 0;
+}
+inline void mark_empty(X87State& state, unsigned index) {
+  state.occupied &= static_cast<uint8_t>(~(1u << ((state.top + index) & 7)));
+}
+inline void mark_occupied(X87State& state, unsigned index) {
+  state.occupied |= static_cast<uint8_t>(1u << ((state.top + index) & 7));
+}
+inline void pop(X87State& state) {
+  mark_empty(state, 0);
+  state.top = (state.top + 1) & 7;
+}
+
+// ES and B follow the exception flags and masks (SDM vol. 1, 8.1.3.3).
+inline void update_error_summary(X87State& state) {
+  const bool pending = (state.status_word & ~state.control_word & kExceptionMask) != 0;
+  state.status_word =
+      static_cast<uint16_t>((state.status_word & ~(kErrorSummary | kBusy)) | (pending ? kErrorSummary | kBusy : 0u));
+  state.result_suppressed = 0;
+}
+
+// Bit 6 of the control word reads as 1; the infinity control in bit 12 is stored and means nothing.
+inline void set_control_word(X87State& state, uint16_t value) {
+  state.control_word = (value & 0x1f3f) | 0x40;
+  update_error_summary(state);
+}
+
+}  // namespace phybin::runtime::x87
