@@ -1,0 +1,143 @@
+// Comparison of results. Approximations (RCPPS and the like) may differ within what the manual allows; empty x87
+// registers, the x87 instruction and data pointers, and undefined flags are left out.
+#include "tests/differential/compare.h"
+
+#include <cmath>
+#include <cstring>
+
+namespace phybin::difftest {
+namespace {
+
+constexpr uint64_t kComparedFlags = kStatusFlags | kDf;
+constexpr uint64_t kMxcsrFlags = 0x3f;
+constexpr uint16_t kX87ControlOnly = 0x3800;  // TOP
+// RCPPS and RSQRTPS: |relative error| <= 1.5 * 2^-12; two such results may lie on both sides.
+constexpr float kApproximation = 3.0f / 4096;
+
+Hint result_hint(const Case& item) {
+  return item.snippet->main >= 0 ? item.snippet->code[size_t(item.snippet->main)].form->hint : Hint::kNone;
+}
+
+bool approximate(const Case& item) {
+  return item.snippet->main >= 0 && item.snippet->code[size_t(item.snippet->main)].form->approximate;
+}
+
+template <typename T>
+void canonicalize_nans(uint8_t* bytes, size_t size, T infinity, T quiet) {
+  for (size_t i = 0; i < size; i += sizeof(T)) {
+    T lane;
+    std::memcpy(&lane, bytes + i, sizeof(T));
+    if ((lane & (~T(0) >> 1)) > infinity) std::memcpy(bytes + i, &quiet, sizeof(T));
+  }
+}
+
+void canonicalize_fx(uint8_t* fx, bool status) {
+  uint8_t out[512] = {};
+  uint16_t word;
+  std::memcpy(&word, fx + 2, 2);
+  const unsigned top = word >> 11 & 7;
+  const uint16_t kept = status ? word : word & kX87ControlOnly;
+  std::memcpy(out, fx, 2);
+  std::memcpy(out + 2, &kept, 2);
+  out[4] = fx[4];
+  for (unsigned i = 0; i < 8; i++) {
+    if (fx[4] >> ((top + i) & 7) & 1) std::memcpy(out + 32 + 16 * i, fx + 32 + 16 * i, 10);
+  }
+  std::memcpy(fx, out, sizeof(out));
+}
+
+bool close_enough(const uint8_t* a, const uint8_t* b) {
+  float x, y;
+  std::memcpy(&x, a, 4);
+  std::memcpy(&y, b, 4);
+  return std::memcmp(a, b, 4) == 0 || std::fabs(x - y) <= kApproximation * std::fabs(x);
+}
+
+// x87 transcendentals: the last bits may differ.
+bool close_enough_80(const uint8_t* a, const uint8_t* b) {
+  uint64_t x, y;
+  std::memcpy(&x, a, 8);
+  std::memcpy(&y, b, 8);
+  return std::memcmp(a + 8, b + 8, 2) == 0 && (x > y ? x - y : y - x) <= 4;
+}
+
+}  // namespace
+
+FlagFlow flag_flow(const std::vector<Instruction>& code, int cl) {
+  FlagFlow flow;
+  std::vector<uint32_t> at(code.size() + 1, 0);
+  auto index_of = [&](int id) {
+    size_t i = 0;
+    while (i < code.size() && code[i].id < id) i++;
+    return i;
+  };
+  for (bool changed = true; changed;) {
+    changed = false;
+    auto merge = [&](size_t i, uint32_t undefined) {
+      if ((at[i] | undefined) != at[i]) {
+        at[i] |= undefined;
+        changed = true;
+      }
+    };
+    for (size_t i = 0; i < code.size(); i++) {
+      const FlagEffects effects = flag_effects(code[i], cl);
+      if (effects.read & at[i]) flow.reads_undefined = true;
+      const uint32_t after = (at[i] & ~effects.written) | effects.undefined;
+      merge(i + 1, after);
+      if (code[i].branch_offset >= 0) merge(index_of(code[i].branch_target), after);
+    }
+  }
+  flow.undefined_at_end = at[code.size()];
+  return flow;
+}
+
+ResultRecord canonical(const Case& item, const ResultRecord& result, const CompareOptions& options) {
+  ResultRecord out = result;
+  const int cl = item.snippet->main >= 0 ? int(item.state.gpr[kRcx] & 0xff) : -1;
+  out.flags &= kComparedFlags & ~uint64_t(flag_flow(item.snippet->code, cl).undefined_at_end);
+  out.index = 0;
+  out.mxcsr &= 0xffffffff & ~(options.mxcsr_flags ? 0 : kMxcsrFlags);
+  for (auto& reg : out.vector) {
+    if (!(item.state.options & OPTION_YMM)) std::memset(reg + 16, 0, 16);
+    if (options.nan_payload) continue;
+    const Hint hint = result_hint(item);
+    if (hint == Hint::kF32) canonicalize_nans<uint32_t>(reg, 32, 0x7f800000, 0x7fc00000);
+    if (hint == Hint::kF64) canonicalize_nans<uint64_t>(reg, 32, 0x7ff0000000000000, 0x7ff8000000000000);
+  }
+  if (item.state.options & OPTION_FX) {
+    canonicalize_fx(out.fx, options.x87_status);
+  } else {
+    std::memset(out.fx, 0, sizeof(out.fx));
+  }
+  return out;
+}
+
+uint32_t result_digest(const Case& item, const ResultRecord& result, const CompareOptions& options) {
+  ResultRecord record = canonical(item, result, options);
+  if (approximate(item)) {
+    std::memset(record.vector, 0, sizeof(record.vector));
+    std::memset(record.fx, 0, sizeof(record.fx));
+  }
+  const uint64_t hash = hash_text({reinterpret_cast<const char*>(&record), sizeof(record)});
+  return uint32_t(hash ^ hash >> 32) | 1;
+}
+
+bool same_result(const Case& item, const ResultRecord& a, const ResultRecord& b, const CompareOptions& options) {
+  const ResultRecord x = canonical(item, a, options);
+  ResultRecord y = canonical(item, b, options);
+  if (approximate(item)) {
+    for (unsigned i = 0; i < 16; i++) {
+      for (unsigned lane = 0; lane < 32; lane += 4) {
+        if (!close_enough(x.vector[i] + lane, y.vector[i] + lane)) return false;
+      }
+    }
+    std::memcpy(y.vector, x.vector, sizeof(x.vector));
+    for (unsigned i = 0; i < 8; i++) {
+      if (!close_enough_80(x.fx + 32 + 16 * i, y.fx + 32 + 16 * i)) return false;
+    }
+    std::memcpy(y.fx + 32, x.fx + 32, 128);
+  }
+  return std::memcmp(&x, &y, sizeof(x)) == 0;
+}
+
+}  // namespace phybin::difftest

@@ -1,0 +1,119 @@
+// Command line of difftest.
+#include "tests/differential/options.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+namespace phybin::difftest {
+namespace {
+
+constexpr char kHelp[] = R"(usage: difftest [options]
+Compares single instructions and random sequences under a translator with this machine's CPU.
+
+  --runner FILE         the guest program that executes the cases (default: beside difftest)
+  --translator COMMAND  how to run it under test, e.g. "qemu-aarch64 -cpu cortex-a72 build/arm64/worker/phybin"
+  --group G             only this group (may be repeated); "all" for every group
+  --form REGEX          only forms whose name matches
+  --seed N              another selection of operands and states (default 1)
+  --count N             cases for each form (default 24)
+  --full                the same as --count 2048
+  --sequences N         also N random sequences of instructions of the chosen groups
+  --only-sequences N    the same without single instructions
+  --tolerate FEATURE    nan-payload, x87-status: do not compare; rounding, ftz, precision: do not vary
+  --check-mxcsr         compare the exception flags of MXCSR
+  --record FILE         store what the oracle did, as digests
+  --replay FILE         compare with stored digests, on machines without an x86 CPU; same options as when recorded
+  --oracle-vs-oracle    runs the oracle twice: must pass
+  --inject-fault        flips a bit in every 97th result: must fail
+  --reports N           failures to describe in full (default 40)
+  --list                groups and forms
+  --quiet               no progress line
+)";
+
+[[noreturn]] void usage_error(std::string_view text) {
+  std::fprintf(stderr, "difftest: %.*s (--help explains)\n", int(text.size()), text.data());
+  std::exit(2);
+}
+
+void tolerate(Options& options, std::string_view feature) {
+  if (feature == "nan-payload") {
+    options.compare.nan_payload = false;
+  } else if (feature == "x87-status") {
+    options.compare.x87_status = false;
+  } else if (feature == "rounding") {
+    options.state.rounding = false;
+  } else if (feature == "ftz") {
+    options.state.ftz = false;
+  } else if (feature == "precision") {
+    options.state.precision = false;
+  } else {
+    usage_error("--tolerate: unknown feature");
+  }
+}
+
+}  // namespace
+
+Options parse_options(int argc, char** argv) {
+  Options options;
+  const std::string self = argv[0];
+  const size_t slash = self.rfind('/');
+  options.runner = (slash == std::string::npos ? "." : self.substr(0, slash)) + "/runner";
+  for (int i = 1; i < argc; i++) {
+    const std::string_view argument = argv[i];
+    auto value = [&]() -> const char* {
+      if (i + 1 >= argc) usage_error(std::string(argument) + " needs a value");
+      return argv[++i];
+    };
+    auto number = [&] { return std::strtoull(value(), nullptr, 0); };
+    if (argument == "--runner") {
+      options.runner = value();
+    } else if (argument == "--translator") {
+      options.translator = value();
+    } else if (argument == "--group") {
+      options.groups.push_back(value());
+    } else if (argument == "--form") {
+      options.form_pattern = value();
+    } else if (argument == "--seed") {
+      options.seed = number();
+    } else if (argument == "--count") {
+      options.count = unsigned(number());
+    } else if (argument == "--full") {
+      options.count = 2048;
+    } else if (argument == "--sequences") {
+      options.sequences = unsigned(number());
+    } else if (argument == "--only-sequences") {
+      options.sequences = unsigned(number());
+      options.singles = false;
+    } else if (argument == "--tolerate") {
+      tolerate(options, value());
+    } else if (argument == "--check-mxcsr") {
+      options.compare.mxcsr_flags = true;
+    } else if (argument == "--record") {
+      options.record = value();
+    } else if (argument == "--replay") {
+      options.replay = value();
+    } else if (argument == "--oracle-vs-oracle") {
+      options.oracle_vs_oracle = true;
+    } else if (argument == "--inject-fault") {
+      options.inject_fault = true;
+    } else if (argument == "--reports") {
+      options.reports = unsigned(number());
+    } else if (argument == "--list") {
+      options.list = true;
+    } else if (argument == "--quiet") {
+      options.quiet = true;
+    } else if (argument == "--help") {
+      std::fputs(kHelp, stdout);
+      std::exit(0);
+    } else {
+      usage_error(std::string("unknown option ") + argv[i]);
+    }
+  }
+  if (options.translator.empty() && !options.list && !options.oracle_vs_oracle && options.record.empty()) {
+    usage_error("--translator, --oracle-vs-oracle or --record is needed");
+  }
+  return options;
+}
+
+}  // namespace phybin::difftest

@@ -1,0 +1,33 @@
+// Command line of difftest.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tests/differential/compare.h"
+
+namespace phybin::difftest {
+
+struct Options {
+  std::string runner;
+  std::string translator;  // command, split at spaces; empty: none
+  std::vector<std::string> groups;
+  std::string form_pattern;
+  uint64_t seed = 1;
+  unsigned count = 24;  // cases a form
+  unsigned sequences = 0;
+  bool singles = true;
+  bool list = false;
+  bool oracle_vs_oracle = false;
+  bool inject_fault = false;
+  bool quiet = false;
+  unsigned reports = 40;  // failures described in full
+  std::string record, replay;
+  StateOptions state;
+  CompareOptions compare;
+};
+
+// Ends the program with status 2 and a message if the command line is wrong.
+Options parse_options(int argc, char** argv);
+
+}  // namespace phybin::difftest
