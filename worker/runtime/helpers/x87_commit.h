@@ -25,6 +25,11 @@ inline bool commit(X87State& state, uint32_t flags, uint32_t blocking = kBeforeO
 
 inline bool stack_underflow(X87State& state) { return commit(state, kInvalid | kStackFault); }
 
+// For instructions on their common path, which raise no exception that could be unmasked.
+inline void commit_common(X87State& state, uint32_t flags) {
+  state.status_word = static_cast<uint16_t>((state.status_word & ~kC1) | flags);
+}
+
 // For results that go to memory.
 inline bool commit_store(X87State& state, uint32_t flags) {
   const bool stored = commit(state, flags, kWithoutStore);
@@ -41,6 +46,14 @@ inline void push(X87State& state, Float80 v, uint32_t flags = 0) {
   } else if (!commit(state, flags, kInvalid)) {
     return;
   }
+  state.top = static_cast<uint8_t>(top);
+  state.occupied |= static_cast<uint8_t>(1u << top);
+  state.registers[top] = v;
+}
+
+// Pushes into the free register `top`, without any exception.
+inline void push_common(X87State& state, unsigned top, Float80 v) {
+  commit_common(state, 0);
   state.top = static_cast<uint8_t>(top);
   state.occupied |= static_cast<uint8_t>(1u << top);
   state.registers[top] = v;

@@ -67,7 +67,7 @@ constexpr uint64_t kLargestDecimal = 999'999'999'999'999'999;
 }  // namespace
 
 Float80 widen_float32(uint32_t bits, Context& context) { return widen_ieee(bits, kFloat32, context); }
-Float80 widen_float64_slow(uint64_t bits, Context& context) { return widen_ieee(bits, kFloat64, context); }
+Float80 widen_float64(uint64_t bits, Context& context) { return widen_ieee(bits, kFloat64, context); }
 
 Float80 load_widened(Float80 v, Context& context) {
   if (is_signaling(v)) {
@@ -79,7 +79,7 @@ Float80 load_widened(Float80 v, Context& context) {
 }
 
 uint32_t to_float32(Float80 v, Context& context) { return static_cast<uint32_t>(narrow_ieee(v, kFloat32, context)); }
-uint64_t to_float64_slow(Float80 v, Context& context) { return narrow_ieee(v, kFloat64, context); }
+uint64_t to_float64(Float80 v, Context& context) { return narrow_ieee(v, kFloat64, context); }
 
 int64_t to_integer(Float80 v, unsigned bits, bool truncate, Context& context) {
   const uint64_t indefinite = ~uint64_t{0} << (bits - 1);

@@ -2,6 +2,8 @@
 // rounding modes, square root, comparison.
 #include "worker/runtime/helpers/x87_float80.h"
 
+#include <utility>
+
 #include "worker/runtime/helpers/x87_rounding.h"
 
 namespace phybin::runtime::x87 {
@@ -124,7 +126,37 @@ uint32_t classify(Float80 v) {
   return is_denormal(v) ? sign | kC3 | kC2 : sign | kC2;
 }
 
-Float80 add_slow(Float80 a, Float80 b, Context& context) {
+namespace {
+
+Float80 round_wide(uint16_t sign, int32_t exponent, uint128 v, Context& context) {
+  return round_and_pack({sign, exponent, static_cast<uint64_t>(v >> 64), static_cast<uint64_t>(v)}, context);
+}
+
+// Exact zero from operands that are not both zeros of one sign.
+Float80 cancelled(const Context& context) {
+  return make_zero((context.control & kRoundingControl) == kRoundDown ? kSignBit : 0);
+}
+
+// a + b for significands with the integer bit set.
+Float80 add_finite(Wide a, Wide b, Context& context) {
+  if (a.exponent < b.exponent || (a.exponent == b.exponent && a.hi < b.hi)) std::swap(a, b);
+  const uint128 x = uint128{a.hi} << 64;
+  const uint128 y = shift_right_sticky(uint128{b.hi} << 64, static_cast<uint32_t>(a.exponent - b.exponent));
+  if (a.sign == b.sign) {
+    const uint128 sum = x + y;
+    if (sum >= x) return round_wide(a.sign, a.exponent, sum, context);
+    return round_wide(a.sign, a.exponent + 1, shift_right_sticky(sum, 1) | uint128{kIntegerBit} << 64, context);
+  }
+  const uint128 difference = x - y;
+  if (difference == 0) return cancelled(context);
+  const uint64_t hi = static_cast<uint64_t>(difference >> 64);
+  const int shift = hi != 0 ? __builtin_clzll(hi) : 64 + __builtin_clzll(static_cast<uint64_t>(difference));
+  return round_wide(a.sign, a.exponent - shift, difference << shift, context);
+}
+
+}  // namespace
+
+Float80 add(Float80 a, Float80 b, Context& context) {
   Float80 result;
   if (decided_by_nan(a, b, result, context)) return result;
   if (is_infinity(a) && is_infinity(b)) return sign_of(a) == sign_of(b) ? a : invalid(context);
@@ -137,12 +169,12 @@ Float80 add_slow(Float80 a, Float80 b, Context& context) {
   return add_finite(normalize(a), normalize(b), context);
 }
 
-Float80 subtract_slow(Float80 a, Float80 b, Context& context) {
+Float80 subtract(Float80 a, Float80 b, Context& context) {
   // A NaN keeps its sign.
-  return add_slow(a, is_nan(b) ? b : negate(b), context);
+  return add(a, is_nan(b) ? b : negate(b), context);
 }
 
-Float80 multiply_slow(Float80 a, Float80 b, Context& context) {
+Float80 multiply(Float80 a, Float80 b, Context& context) {
   Float80 result;
   if (decided_by_nan(a, b, result, context)) return result;
   const uint16_t sign = sign_of(a) ^ sign_of(b);
@@ -150,10 +182,15 @@ Float80 multiply_slow(Float80 a, Float80 b, Context& context) {
   if (stopped_by_denormal(a, b, context)) return result;
   if (is_infinity(a) || is_infinity(b)) return make_infinity(sign);
   if (is_zero(a) || is_zero(b)) return make_zero(sign);
-  return multiply_finite(normalize(a), normalize(b), context);
+  const Wide x = normalize(a);
+  const Wide y = normalize(b);
+  const uint128 product = uint128{x.hi} * y.hi;
+  const int32_t exponent = x.exponent + y.exponent - (kExponentBias - 1);
+  if ((product >> 127) == 0) return round_wide(sign, exponent - 1, product << 1, context);
+  return round_wide(sign, exponent, product, context);
 }
 
-Float80 divide_slow(Float80 a, Float80 b, Context& context) {
+Float80 divide(Float80 a, Float80 b, Context& context) {
   Float80 result;
   if (decided_by_nan(a, b, result, context)) return result;
   const uint16_t sign = sign_of(a) ^ sign_of(b);
@@ -165,7 +202,11 @@ Float80 divide_slow(Float80 a, Float80 b, Context& context) {
   if (stopped_by_denormal(a, b, context)) return result;
   if (is_infinity(a)) return make_infinity(sign);
   if (is_infinity(b) || is_zero(a)) return make_zero(sign);
-  return divide_finite(normalize(a), normalize(b), context);
+  const Wide x = normalize(a);
+  const Wide y = normalize(b);
+  Wide quotient{sign, x.exponent - y.exponent + kExponentBias, 0, 0};
+  quotient.exponent -= divide_significands(x.hi, y.hi, quotient.hi, quotient.lo);
+  return round_and_pack(quotient, context);
 }
 
 namespace {
@@ -225,10 +266,10 @@ Float80 square_root(Float80 v, Context& context) {
   const uint128 radicand = odd ? uint128{w.hi} << 64 : uint128{w.hi} << 63;
   const uint128 rest = radicand - uint128{root} * root;
   const uint64_t low = !inexact ? 0 : rest > root ? kIntegerBit | 1 : 1;
-  return finish({0, (exponent >> 1) + kExponentBias, root, low}, context);
+  return round_and_pack({0, (exponent >> 1) + kExponentBias, root, low}, context);
 }
 
-uint32_t compare_slow(Float80 a, Float80 b, bool quiet, Context& context) {
+uint32_t compare(Float80 a, Float80 b, bool quiet, Context& context) {
   constexpr uint32_t kUnordered = kC0 | kC2 | kC3;
   if (is_unsupported(a) || is_unsupported(b)) {
     context.raise(kInvalid);

@@ -107,11 +107,11 @@ struct Wide {
 Float80 round_and_pack(const Wide& v, Context& context);
 Float80 round_and_pack_64(const Wide& v, Context& context);
 
-// Operations whose operands or control are not those of the common path.
-Float80 add_slow(Float80 a, Float80 b, Context& context);
-Float80 subtract_slow(Float80 a, Float80 b, Context& context);
-Float80 multiply_slow(Float80 a, Float80 b, Context& context);
-Float80 divide_slow(Float80 a, Float80 b, Context& context);
+// The operations for any operands and control.
+Float80 add(Float80 a, Float80 b, Context& context);
+Float80 subtract(Float80 a, Float80 b, Context& context);
+Float80 multiply(Float80 a, Float80 b, Context& context);
+Float80 divide(Float80 a, Float80 b, Context& context);
 
 // (hi:lo) / divisor for hi < divisor and a divisor whose top bit is set: schoolbook division with 32-bit digits, for
 // ARM64 divides 64 bits at most.
@@ -136,118 +136,125 @@ inline uint64_t divide_128(uint64_t hi, uint64_t lo, uint64_t divisor, uint64_t&
   return q1 << 32 | q0;
 }
 
+// The common path asks for round to nearest, 64 bits, and a masked PE, so that only C1 and PE can be set.
+inline constexpr uint32_t kCommonControlMask = kRoundingControl | kPrecisionControl | kPrecision;
+inline bool has_common_control(uint32_t control) {
+  return (control & kCommonControlMask) == (kRoundNearest | kPrecision64 | kPrecision);
+}
+
+// The common path of an operation; `ok` is false where it does not apply, and then nothing else means anything.
+struct Common {
+  Float80 value;
+  uint32_t flags = 0;
+  bool ok = false;
+};
+
 namespace detail {
 
-inline Float80 finish(const Wide& v, Context& context) {
-  // The exponent is kept one below the largest so that a carry cannot overflow.
-  if (__builtin_expect((context.control & (kRoundingControl | kPrecisionControl)) != (kRoundNearest | kPrecision64) ||
-                           static_cast<uint32_t>(v.exponent - 1) >= kExponentMask - 2,
-                       0)) {
-    return round_and_pack(v, context);
-  }
-  const uint64_t up = v.lo >= kIntegerBit + (~v.hi & 1);  // ties to even
-  uint64_t significand = v.hi + up;
-  const uint64_t carry = significand == 0;
-  significand |= carry << 63;
-  if (v.lo != 0) context.flags |= kPrecision | static_cast<uint32_t>(up << 9);
-  return {significand, static_cast<uint16_t>(v.sign | (v.exponent + static_cast<int32_t>(carry)))};
+inline bool both_normal(Float80 a, Float80 b) {
+  return ((a.significand & b.significand) >> 63) != 0 && exponent_of(a) - 1 < kExponentMask - 1 &&
+         exponent_of(b) - 1 < kExponentMask - 1;
 }
 
-// Exact zero from operands that are not both zeros of one sign.
-inline Float80 cancelled(const Context& context) {
-  return make_zero((context.control & kRoundingControl) == kRoundDown ? kSignBit : 0);
+// Rounds to nearest even; gives up where rounding could overflow or the result is tiny.
+[[gnu::always_inline]] inline Common round_common(uint32_t sign, int32_t exponent, uint64_t hi, uint64_t lo) {
+  if (__builtin_expect(static_cast<uint32_t>(exponent - 1) >= kExponentMask - 2, 0)) return {};
+  const uint64_t up = lo >= kIntegerBit + (~hi & 1);
+  uint64_t significand = hi + up;
+  const uint32_t carry = significand == 0;
+  significand |= static_cast<uint64_t>(carry) << 63;
+  const uint32_t flags = lo != 0 ? kPrecision | static_cast<uint32_t>(up << 9) : 0;
+  return {{significand, static_cast<uint16_t>(sign + static_cast<uint32_t>(exponent) + carry)}, flags, true};
 }
-
-// a + b for significands with the integer bit set.
-inline Float80 add_finite(Wide a, Wide b, Context& context) {
-  if (a.exponent < b.exponent || (a.exponent == b.exponent && a.hi < b.hi)) {
-    const Wide swapped = a;
-    a = b;
-    b = swapped;
-  }
-  const uint32_t distance = static_cast<uint32_t>(a.exponent - b.exponent);
-  const uint128 x = uint128{a.hi} << 64;
-  uint128 y = uint128{b.hi} << 64;
-  if (__builtin_expect(distance <= 64, 1)) {
-    y >>= distance;
-  } else if (distance < 128) {
-    y = b.hi >> (distance - 64) | static_cast<uint64_t>((b.hi << (128 - distance)) != 0);
-  } else {
-    y = 1;
-  }
-  if (a.sign == b.sign) {
-    uint128 sum = x + y;
-    if (sum < x) {
-      sum = sum >> 1 | (sum & 1) | uint128{kIntegerBit} << 64;
-      ++a.exponent;
-    }
-    return finish({a.sign, a.exponent, static_cast<uint64_t>(sum >> 64), static_cast<uint64_t>(sum)}, context);
-  }
-  uint128 difference = x - y;
-  uint64_t hi = static_cast<uint64_t>(difference >> 64);
-  if (hi == 0) {
-    if (difference == 0) return cancelled(context);
-    difference <<= 64;
-    a.exponent -= 64;
-    hi = static_cast<uint64_t>(difference >> 64);
-  }
-  const int shift = __builtin_clzll(hi);
-  difference <<= shift;
-  return finish(
-      {a.sign, a.exponent - shift, static_cast<uint64_t>(difference >> 64), static_cast<uint64_t>(difference)},
-      context);
-}
-
-inline Float80 multiply_finite(const Wide& a, const Wide& b, Context& context) {
-  uint128 product = uint128{a.hi} * b.hi;
-  int32_t exponent = a.exponent + b.exponent - (kExponentBias - 1);
-  if ((product >> 127) == 0) {
-    product <<= 1;
-    --exponent;
-  }
-  return finish({static_cast<uint16_t>(a.sign ^ b.sign), exponent, static_cast<uint64_t>(product >> 64),
-                 static_cast<uint64_t>(product)},
-                context);
-}
-
-inline Float80 divide_finite(const Wide& a, const Wide& b, Context& context) {
-  int32_t exponent = a.exponent - b.exponent + kExponentBias;
-  uint64_t remainder;
-  uint64_t quotient;
-  if (a.hi < b.hi) {
-    --exponent;
-    quotient = divide_128(a.hi, 0, b.hi, remainder);
-  } else {
-    quotient = divide_128(a.hi >> 1, a.hi << 63, b.hi, remainder);
-  }
-  // The rest of the quotient only matters as below, at or above one half; it cannot be exactly one half, because
-  // that needs a divisor that has a bit below its 64.
-  const uint64_t low = remainder == 0 ? 0 : remainder > b.hi - remainder ? kIntegerBit | 1 : 1;
-  return finish({static_cast<uint16_t>(a.sign ^ b.sign), exponent, quotient, low}, context);
-}
-
-inline Wide widen(Float80 v) { return {sign_of(v), static_cast<int32_t>(exponent_of(v)), v.significand, 0}; }
 
 }  // namespace detail
 
-inline Float80 add(Float80 a, Float80 b, Context& context) {
-  if (__builtin_expect(!is_normal(a) || !is_normal(b), 0)) return add_slow(a, b, context);
-  return detail::add_finite(detail::widen(a), detail::widen(b), context);
+[[gnu::always_inline]] inline Common add_common(Float80 a, Float80 b) {
+  if (__builtin_expect(!detail::both_normal(a, b), 0)) return {};
+  int32_t exponent = static_cast<int32_t>(exponent_of(a));
+  int32_t distance = exponent - static_cast<int32_t>(exponent_of(b));
+  uint32_t sign = sign_of(a);
+  const bool subtracts = sign_of(a) != sign_of(b);
+  uint64_t hi = a.significand;
+  uint64_t other = b.significand;
+  if (distance < 0 || (distance == 0 && hi < other)) {
+    const uint64_t swapped = hi;
+    hi = other;
+    other = swapped;
+    exponent -= distance;
+    distance = -distance;
+    sign = sign_of(b);
+  }
+  // (other:lo) is the smaller operand aligned to the larger; the last bit of lo is sticky.
+  uint64_t lo;
+  if (__builtin_expect(distance < 64, 1)) {
+    lo = other << 1 << (63 - distance);
+    other >>= distance;
+  } else {
+    const uint32_t more = static_cast<uint32_t>(distance - 64);
+    lo = more >= 64 ? 1 : other >> more | static_cast<uint64_t>((other << 1 << ((63 - more) & 63)) != 0);
+    other = 0;
+  }
+  if (!subtracts) {
+    hi += other;
+    if (hi < other) {
+      lo = lo >> 1 | (lo & 1) | hi << 63;
+      hi = hi >> 1 | kIntegerBit;
+      ++exponent;
+    }
+    return detail::round_common(sign, exponent, hi, lo);
+  }
+  hi = hi - other - (lo != 0);
+  lo = 0 - lo;
+  if (static_cast<int64_t>(hi) >= 0) {
+    if (hi == 0) {
+      if (lo == 0) return {{}, 0, true};
+      hi = lo;
+      lo = 0;
+      exponent -= 64;
+    }
+    const int shift = __builtin_clzll(hi);
+    hi = hi << shift | lo >> 1 >> (63 - shift);
+    lo <<= shift;
+    exponent -= shift;
+  }
+  return detail::round_common(sign, exponent, hi, lo);
 }
 
-inline Float80 subtract(Float80 a, Float80 b, Context& context) {
-  if (__builtin_expect(!is_normal(a) || !is_normal(b), 0)) return subtract_slow(a, b, context);
-  return detail::add_finite(detail::widen(a), detail::widen(negate(b)), context);
+[[gnu::always_inline]] inline Common multiply_common(Float80 a, Float80 b) {
+  if (__builtin_expect(!detail::both_normal(a, b), 0)) return {};
+  const uint128 product = uint128{a.significand} * b.significand;
+  uint64_t hi = static_cast<uint64_t>(product >> 64);
+  uint64_t lo = static_cast<uint64_t>(product);
+  const uint32_t shift = static_cast<uint32_t>(~hi >> 63);
+  hi = hi << shift | (lo >> 63 & shift);
+  lo <<= shift;
+  const int32_t exponent = static_cast<int32_t>(exponent_of(a) + exponent_of(b) - shift) - (kExponentBias - 1);
+  return detail::round_common((a.sign_exponent ^ b.sign_exponent) & kSignBit, exponent, hi, lo);
 }
 
-inline Float80 multiply(Float80 a, Float80 b, Context& context) {
-  if (__builtin_expect(!is_normal(a) || !is_normal(b), 0)) return multiply_slow(a, b, context);
-  return detail::multiply_finite(detail::widen(a), detail::widen(b), context);
+namespace detail {
+
+// The quotient of two significands with their integer bits set, as (hi:lo) with hi normalised; true if a < b, which
+// makes the exponent one smaller. lo is exact enough for rounding; it is never one half, because that needs a divisor
+// with bits below its 64.
+[[gnu::always_inline]] inline bool divide_significands(uint64_t a, uint64_t b, uint64_t& hi, uint64_t& lo) {
+  const bool less = a < b;
+  uint64_t rest;
+  hi = less ? divide_128(a, 0, b, rest) : divide_128(a >> 1, a << 63, b, rest);
+  lo = rest == 0 ? 0 : rest > b - rest ? kIntegerBit | 1 : 1;
+  return less;
 }
 
-inline Float80 divide(Float80 a, Float80 b, Context& context) {
-  if (__builtin_expect(!is_normal(a) || !is_normal(b), 0)) return divide_slow(a, b, context);
-  return detail::divide_finite(detail::widen(a), detail::widen(b), context);
+}  // namespace detail
+
+[[gnu::always_inline]] inline Common divide_common(Float80 a, Float80 b) {
+  if (__builtin_expect(!detail::both_normal(a, b), 0)) return {};
+  uint64_t hi;
+  uint64_t lo;
+  const bool less = detail::divide_significands(a.significand, b.significand, hi, lo);
+  const int32_t exponent = static_cast<int32_t>(exponent_of(a) - exponent_of(b)) + kExponentBias - less;
+  return detail::round_common((a.sign_exponent ^ b.sign_exponent) & kSignBit, exponent, hi, lo);
 }
 
 Float80 square_root(Float80 v, Context& context);
@@ -260,29 +267,34 @@ Float80 extract(Float80 v, Float80& exponent, Context& context);
 Float80 remainder(Float80 a, Float80 b, bool nearest, Context& context);
 
 // C3, C2, C0 of FCOM (quiet = false: every NaN is invalid) and FUCOM (true: only signaling ones).
-uint32_t compare_slow(Float80 a, Float80 b, bool quiet, Context& context);
+uint32_t compare(Float80 a, Float80 b, bool quiet, Context& context);
 
-inline uint32_t compare(Float80 a, Float80 b, bool quiet, Context& context) {
-  if (__builtin_expect((!is_normal(a) && !is_zero(a)) || (!is_normal(b) && !is_zero(b)), 0)) {
-    return compare_slow(a, b, quiet, context);
+// The common path: normal numbers and zeros, which raise nothing.
+[[gnu::always_inline]] inline bool compare_common(Float80 a, Float80 b, uint32_t& condition) {
+  if (__builtin_expect((!is_normal(a) && !is_zero(a)) || (!is_normal(b) && !is_zero(b)), 0)) return false;
+  condition = 0;
+  if (a == b || (a.significand | b.significand) == 0) {
+    condition = kC3;
+  } else if (((a.sign_exponent ^ b.sign_exponent) & kSignBit) != 0) {
+    if (sign_of(a) != 0) condition = kC0;
+  } else {
+    const bool smaller =
+        a.sign_exponent != b.sign_exponent ? a.sign_exponent < b.sign_exponent : a.significand < b.significand;
+    if (smaller != (sign_of(a) != 0)) condition = kC0;
   }
-  if ((a.significand | b.significand) == 0) return kC3;
-  if (sign_of(a) != sign_of(b)) return sign_of(a) != 0 ? kC0 : 0;
-  if (a == b) return kC3;
-  const bool smaller_magnitude =
-      a.sign_exponent < b.sign_exponent || (a.sign_exponent == b.sign_exponent && a.significand < b.significand);
-  return smaller_magnitude != (sign_of(a) != 0) ? kC0 : 0;
+  return true;
 }
 
 // Operands from memory, widened without any exception: a signaling NaN stays one, a denormal sets source_denormal.
 Float80 widen_float32(uint32_t bits, Context& context);
-Float80 widen_float64_slow(uint64_t bits, Context& context);
+Float80 widen_float64(uint64_t bits, Context& context);
 
-inline Float80 widen_float64(uint64_t bits, Context& context) {
+// The common path of widen_float64: normal numbers and zeros.
+[[gnu::always_inline]] inline Common widen_float64_common(uint64_t bits) {
   const uint32_t exponent = static_cast<uint32_t>(bits >> 52) & 0x7ff;
-  if (__builtin_expect(exponent - 1 >= 0x7fe, 0)) return widen_float64_slow(bits, context);
-  return {kIntegerBit | bits << 11,
-          static_cast<uint16_t>((bits >> 48 & kSignBit) | (exponent + kExponentBias - 1023))};
+  const uint32_t sign = bits >> 48 & kSignBit;
+  if (__builtin_expect(exponent - 1 >= 0x7fe, 0)) return {make_zero(static_cast<uint16_t>(sign)), 0, bits << 1 == 0};
+  return {{kIntegerBit | bits << 11, static_cast<uint16_t>(sign + exponent + (kExponentBias - 1023))}, 0, true};
 }
 
 inline Float80 from_int64(int64_t value) {
@@ -298,25 +310,43 @@ Float80 load_widened(Float80 v, Context& context);
 
 // Bits to store; after an unmasked exception other than PE they are meaningless: the CPU then stores nothing.
 uint32_t to_float32(Float80 v, Context& context);
-uint64_t to_float64_slow(Float80 v, Context& context);
+uint64_t to_float64(Float80 v, Context& context);
 
-inline uint64_t to_float64(Float80 v, Context& context) {
+// The common path of to_float64, under the common control.
+struct CommonStore {
+  uint64_t bits = 0;
+  uint32_t flags = 0;
+  bool ok = false;
+};
+
+[[gnu::always_inline]] inline CommonStore to_float64_common(Float80 v) {
   const uint32_t exponent = exponent_of(v) - (kExponentBias - 1023);
-  if (__builtin_expect(
-          !is_normal(v) || exponent - 1 >= 0x7fd || (context.control & kRoundingControl) != kRoundNearest, 0)) {
-    return to_float64_slow(v, context);
-  }
+  if (__builtin_expect((v.significand >> 63) == 0 || exponent - 1 >= 0x7fd, 0)) return {};
   const uint64_t rest = v.significand << 53;
   const uint64_t kept = v.significand >> 11;
   const uint64_t up = rest >= kIntegerBit + (~kept & 1);
-  if (rest != 0) context.flags |= kPrecision | static_cast<uint32_t>(up << 9);
   // The integer bit adds the one that the exponent is short of, and a carry goes into it.
-  return (static_cast<uint64_t>(sign_of(v)) << 48) + (static_cast<uint64_t>(exponent - 1) << 52) + kept + up;
+  const uint64_t bits =
+      (static_cast<uint64_t>(sign_of(v)) << 48) + (static_cast<uint64_t>(exponent - 1) << 52) + kept + up;
+  return {bits, rest != 0 ? kPrecision | static_cast<uint32_t>(up << 9) : 0, true};
 }
 
 // FIST and FISTTP (truncate): a signed integer of 16, 32 or 64 bits, sign-extended; out of range or not a number
 // gives IE and the most negative integer of that size.
 int64_t to_integer(Float80 v, unsigned bits, bool truncate, Context& context);
+
+// Its common path, under the common control: zeros, and magnitudes from 1 that fit.
+[[gnu::always_inline]] inline CommonStore to_integer_common(Float80 v, unsigned bits, bool truncate) {
+  const uint32_t exponent = exponent_of(v) - kExponentBias;
+  if ((v.significand >> 63) == 0 || exponent >= bits - 1) return {0, 0, is_zero(v)};
+  const uint64_t rest = v.significand << (exponent + 1);
+  uint64_t magnitude = v.significand >> (63 - exponent);
+  const uint64_t up = !truncate && rest >= kIntegerBit + (~magnitude & 1);
+  magnitude += up;
+  if (__builtin_expect((magnitude >> (bits - 1)) != 0, 0)) return {};
+  return {sign_of(v) != 0 ? 0 - magnitude : magnitude, rest != 0 ? kPrecision | static_cast<uint32_t>(up << 9) : 0,
+          true};
+}
 
 // FBLD: 18 digits and a sign in 10 bytes, low 8 bytes in `digits`. Invalid digits are undefined on the CPU, which
 // adds them up with their weights; so does this.

@@ -62,7 +62,7 @@ Packed round_to_format(const Wide& v, const Format& format, Context& context);
 
 // A finite nonzero operand with its integer bit set; denormals get exponents below 1.
 inline Wide normalize(Float80 v) {
-  Wide w = widen(v);
+  Wide w{sign_of(v), static_cast<int32_t>(exponent_of(v)), v.significand, 0};
   if (w.exponent == 0) {
     const int shift = __builtin_clzll(w.hi);
     w.hi <<= shift;
