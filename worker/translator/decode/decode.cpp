@@ -440,6 +440,7 @@ inline void Decoder::finish() {
   if (entry_.flags & kEntryOwnsRep) owned |= kPrefixRep | kPrefixRepne;
   out_.prefixes = static_cast<uint8_t>(prefixes_ & ~owned);
   if (entry_.flags & kEntryCondition) out_.condition = opcode_ & 15;
+  if (entry_.flags & kEntryNoSegment) out_.memory.segment = kNoRegister;
   if (out_.memory.base == kRipBase) out_.memory.disp = target(out_.memory.disp);
   out_.length = static_cast<uint8_t>(consumed());
 }

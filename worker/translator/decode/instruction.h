@@ -26,16 +26,17 @@ inline constexpr uint8_t kRipBase = 16;
 
 enum class OperandKind : uint8_t {
   kNone,
-  kGpr,       // reg 0..15 = RAX..R15, the low `size` bytes
-  kGprHigh8,  // reg 0..3 = AH, CH, DH, BH
-  kVector,    // reg 0..15 = XMM/YMM, `size` 16 or 32, or less for a scalar in its low bytes
-  kMmx,       // reg 0..7
-  kX87,       // reg 0..7 = ST(i)
-  kSegment,   // reg 0..5 = ES CS SS DS FS GS
-  kControl,   // reg 0..15 = CRn (privileged: decoded only so that the length is right)
-  kDebug,     // reg 0..15 = DRn
-  kMemory,  // described by Instruction::memory; `size` bytes are accessed (0: none, LEA, or not fixed, FXSAVE, XSAVE)
-  kImmediate,  // Instruction::imm (or imm2 for the second), sign- or zero-extended as the instruction says
+  kGpr,        // reg 0..15 = RAX..R15, the low `size` bytes
+  kGprHigh8,   // reg 0..3 = AH, CH, DH, BH
+  kVector,     // reg 0..15 = XMM/YMM, `size` 16 or 32, or less for a scalar in its low bytes
+  kMmx,        // reg 0..7
+  kX87,        // reg 0..7 = ST(i)
+  kSegment,    // reg 0..5 = ES CS SS DS FS GS
+  kControl,    // reg 0..15 = CRn (privileged: decoded only so that the length is right)
+  kDebug,      // reg 0..15 = DRn
+  kMemory,     // Instruction::memory; `size` bytes are accessed (0: none, as for LEA, or not fixed, as for XSAVE)
+  kImmediate,  // Instruction::imm (imm2 for a second one): a value is sign-extended to 64 bits whatever `size` is; a
+               // count, selector or port, and the immediates of RET and ENTER are zero-extended
   kTarget,     // direct branch target, absolute guest address in Instruction::imm
 };
 

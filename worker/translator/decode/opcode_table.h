@@ -72,6 +72,7 @@ enum EntryFlags : uint16_t {
   kEntryVvvv = 1 << 7,                 // VEX.vvvv names an operand; otherwise it must be 1111b
   kEntryVsib = 1 << 8,                 // the memory operand has a vector index
   kEntryModeIgnored = 1 << 9,          // ModRM.mod is taken as 11b (MOV to and from CR, DR)
+  kEntryNoSegment = 1 << 11,           // memory is not accessed, a segment prefix means nothing
   kEntryPrivilegedRegister = 1 << 10,  // a CR or DR operand: not every number exists
 };
 inline constexpr unsigned kEntrySizeModeShift = 12;

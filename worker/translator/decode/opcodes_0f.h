@@ -40,8 +40,6 @@ inline constexpr Rule k0FRules[] = {
     {"NP 0F 01 CB", kStac, ""},
     {"NP 0F 01 D0", kXgetbv, ""},
     {"NP 0F 01 D1", kXsetbv, ""},
-    {"NP 0F 01 D5", kXend, ""},
-    {"NP 0F 01 D6", kXtest, ""},
     {"0F 01 F8", kSwapgs, ""},
     {"0F 01 F9", kRdtscp, ""},
     {"0F 02 /r", kLar, "Gv Evw"},

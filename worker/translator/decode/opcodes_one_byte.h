@@ -9,16 +9,12 @@ namespace phybin::decode {
 using enum Mnemonic;
 
 // The six forms of an ALU operation; its opcodes are hi0..hi5 or hi8..hiD.
-#define PHYBIN_ALU_LOW(hi, name, lock)                                                          \
-  {hi "0 /r" lock, name, "Eb Gb"}, {hi "1 /r" lock, name, "Ev Gv"}, {hi "2 /r", name, "Gb Eb"}, \
-      {hi "3 /r", name, "Gv Ev"}, {hi "4", name, "AL bIb"}, {                                   \
-    hi "5", name, "rAX Iz"                                                                      \
-  }
-#define PHYBIN_ALU_HIGH(hi, name, lock)                                                         \
-  {hi "8 /r" lock, name, "Eb Gb"}, {hi "9 /r" lock, name, "Ev Gv"}, {hi "A /r", name, "Gb Eb"}, \
-      {hi "B /r", name, "Gv Ev"}, {hi "C", name, "AL bIb"}, {                                   \
-    hi "D", name, "rAX Iz"                                                                      \
-  }
+#define PHYBIN_ALU_LOW(hi, name, lock)                                                                      \
+  Rule(hi "0 /r" lock, name, "Eb Gb"), Rule(hi "1 /r" lock, name, "Ev Gv"), Rule(hi "2 /r", name, "Gb Eb"), \
+      Rule(hi "3 /r", name, "Gv Ev"), Rule(hi "4", name, "AL bIb"), Rule(hi "5", name, "rAX Iz")
+#define PHYBIN_ALU_HIGH(hi, name, lock)                                                                     \
+  Rule(hi "8 /r" lock, name, "Eb Gb"), Rule(hi "9 /r" lock, name, "Ev Gv"), Rule(hi "A /r", name, "Gb Eb"), \
+      Rule(hi "B /r", name, "Gv Ev"), Rule(hi "C", name, "AL bIb"), Rule(hi "D", name, "rAX Iz")
 // A member of group 1, immediate operands.
 #define PHYBIN_GROUP1(digit, name, lock)                                           \
   Rule("80 /" digit lock, name, "Eb bIb"), Rule("81 /" digit lock, name, "Ev Iz"), \
@@ -73,7 +69,7 @@ inline constexpr Rule kOneByteRules[] = {
     {"8C /3", kMov, "Evw Sw"},
     {"8C /4", kMov, "Evw Sw"},
     {"8C /5", kMov, "Evw Sw"},
-    {"8D /r", kLea, "Gv M"},
+    {"8D /r no-access", kLea, "Gv M"},
     {"8E /0", kMov, "Sw Ew"},
     {"8E /2", kMov, "Sw Ew"},
     {"8E /3", kMov, "Sw Ew"},
@@ -83,7 +79,7 @@ inline constexpr Rule kOneByteRules[] = {
 
     {"F3 90", kPause, ""},
     {"REX.B0 90", kNop, ""},
-    {"90+r", kXchg, "rAX Zv"},
+    {"90+r", kXchg, "Zv rAX"},
     {"98 opv", kCbw, ""},
     {"99 opv", kCwd, ""},
     {"9B", kFwait, ""},
@@ -122,8 +118,6 @@ inline constexpr Rule kOneByteRules[] = {
     {"C3 f64", kRet, ""},
     {"C6 /0", kMov, "Eb bIb"},
     {"C7 /0", kMov, "Ev Iz"},
-    {"C6 F8", kXabort, "Ib"},
-    {"C7 F8", kXbegin, "Jz"},
     {"C8 d64", kEnter, "Iw Ib"},
     {"C9 d64", kLeave, ""},
     {"CA opv", kRetFar, "Iw"},

@@ -10,6 +10,7 @@
 //   C1, C0+i        a ModRM byte as given, or with any rm
 //   mem reg         only with a memory or a register operand in ModRM
 //   any-mod         ModRM.mod is ignored
+//   no-access       the memory operand is an address only
 //   lock            LOCK is allowed with a memory destination
 //   d64 f64 opb opv opz opy   the operand size, where the operands do not tell: the SDM's d64 and f64; 1; 2, 4 or 8;
 //                   2 or 4; 4 or 8 by REX.W
@@ -118,6 +119,8 @@ struct Rule {
     } else if (word == "any-mod") {
       flags |= kEntryModeIgnored;
       accepted(Selector::kModrmMode) = 3;
+    } else if (word == "no-access") {
+      flags |= kEntryNoSegment;
     } else if (word == "lock") {
       flags |= kEntryLock;
     } else {
