@@ -237,6 +237,7 @@ void Builder::choose_immediates() {
     const Operand& operand = form_.operands[i];
     if (operand.kind == 'I') {
       uint64_t value = interesting_immediate(random_, operand.size);
+      if (operand.size == 1) value &= form_.immediate_mask;
       if (form_.special == Special::kEnter) value = immediates_ == 0 ? random_.below(64) : random_.below(4);
       if (form_.special == Special::kReturn) value = random_.below(8) * 8;
       // The result of a double shift by more than its 16-bit operand is undefined.

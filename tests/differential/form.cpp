@@ -103,7 +103,7 @@ const std::map<std::string, Special, std::less<>> kSpecials = {
 
 const std::map<std::string, Hint, std::less<>> kHints = {
     {"i8", Hint::kI8},   {"i16", Hint::kI16}, {"i32", Hint::kI32}, {"i64", Hint::kI64},
-    {"f32", Hint::kF32}, {"f64", Hint::kF64}, {"f80", Hint::kF80},
+    {"f32", Hint::kF32}, {"f64", Hint::kF64}, {"f80", Hint::kF80}, {"count", Hint::kCount},
 };
 
 bool is_hex_byte(std::string_view word) {
@@ -228,6 +228,8 @@ bool parse_attributes(std::string_view text, Form& form) {
     } else if (word == "aligned") {
       form.aligned = true;
     } else if (word == "d64") {
+    } else if (word.starts_with("imm=")) {
+      form.immediate_mask = uint8_t(std::stoul(value));
     } else if (word.starts_with("w=")) {
       form.flags_written = flags_of(value);
     } else if (word.starts_with("r=")) {

@@ -13,9 +13,9 @@
 // differ in size (movss), the size is that of the memory.
 //
 // Attributes: lock (may be locked in its memory form), w= r= u= flags written, read, undefined; d64 (64-bit operands
-// need no REX.W, no 32-bit form); hint=i8|i16|i32|i64|f32|f64|f80 (what to put into vectors, x87 and memory);
+// need no REX.W, no 32-bit form); hint=i8|i16|i32|i64|f32|f64|f80|count (what to put into vectors, x87 and memory);
 // s=NAME (Special); unaligned/aligned (memory operand of 16 bytes or more); noseq (not for random sequences);
-// rep (string instruction: rep prefixes); approx (result is an approximation); nomem
+// rep (string instruction: rep prefixes); imm=N (mask of the immediate); approx (result is an approximation); nomem
 #pragma once
 
 #include <array>
@@ -67,7 +67,7 @@ enum class Special : uint8_t {
   kLoadMxcsr,
 };
 
-enum class Hint : uint8_t { kNone, kI8, kI16, kI32, kI64, kF32, kF64, kF80 };
+enum class Hint : uint8_t { kNone, kI8, kI16, kI32, kI64, kF32, kF64, kF80, kCount };
 
 struct Operand {
   char kind = 0;
@@ -89,6 +89,7 @@ struct Form {
   uint8_t vex_length = 0, vex_pp = 0, vex_map = 0, vex_w = 0;
   std::array<Operand, 4> operands{};
   uint8_t operand_count = 0;
+  uint8_t immediate_mask = 0xff;
   uint8_t size = 0;  // of "v"/"y" forms, else that of the first operand
   bool lock = false, rep = false, no_sequence = false, approximate = false, no_memory = false;
   bool unaligned = false, aligned = false;

@@ -220,6 +220,13 @@ void StateMaker::adjust() {
         write_memory(state_.gpr[kRsp], &flags, 8);
       }
       break;
+    case Special::kLoadMxcsr: {
+      // All exceptions masked: LDMXCSR raises none itself, but what follows it might.
+      uint32_t mxcsr = 0x1f80 | (random_.below(4) << 13);
+      if (options_.ftz) mxcsr |= (random_.below(2) << 15) | (random_.below(2) << 6);
+      write_memory(instruction.address, &mxcsr, 4);
+      break;
+    }
     default:
       break;
   }

@@ -180,6 +180,10 @@ void fill_lanes(Random& random, Hint hint, uint8_t* out, size_t size) {
     case Hint::kF64:
       fill(8, [&] { return float64_value(random); });
       break;
+    // Counts of vector shifts, which are the low half of the operand.
+    case Hint::kCount:
+      fill(8, [&] { return random.one_in(2) ? uint64_t(random.below(70)) : integer_value(random, 64); });
+      break;
     default:
       fill(8, [&] { return integer_value(random, 64); });
       break;
