@@ -10,7 +10,8 @@ namespace {
 
 constexpr uint64_t kComparedFlags = kStatusFlags | kDf;
 constexpr uint64_t kMxcsrFlags = 0x3f;
-constexpr uint16_t kX87ControlOnly = 0x3800;  // TOP
+constexpr uint16_t kX87Top = 0x3800;
+constexpr uint16_t kX87ConditionCodes = 0x4700;
 // RCPPS and RSQRTPS: |relative error| <= 1.5 * 2^-12; two such results may lie on both sides.
 constexpr float kApproximation = 3.0f / 4096;
 
@@ -31,12 +32,12 @@ void canonicalize_nans(uint8_t* bytes, size_t size, T infinity, T quiet) {
   }
 }
 
-void canonicalize_fx(uint8_t* fx, bool status) {
+void canonicalize_fx(uint8_t* fx, uint16_t status_mask) {
   uint8_t out[512] = {};
   uint16_t word;
   std::memcpy(&word, fx + 2, 2);
   const unsigned top = word >> 11 & 7;
-  const uint16_t kept = status ? word : word & kX87ControlOnly;
+  const auto kept = uint16_t(word & status_mask);
   std::memcpy(out, fx, 2);
   std::memcpy(out + 2, &kept, 2);
   out[4] = fx[4];
@@ -44,6 +45,13 @@ void canonicalize_fx(uint8_t* fx, bool status) {
     if (fx[4] >> ((top + i) & 7) & 1) std::memcpy(out + 32 + 16 * i, fx + 32 + 16 * i, 10);
   }
   std::memcpy(fx, out, sizeof(out));
+}
+
+// The bits of the x87 status word that are defined after the snippet.
+uint16_t status_mask(const Case& item) {
+  uint16_t codes = 0;
+  if (item.snippet->main >= 0) codes = item.snippet->code[size_t(item.snippet->main)].form->condition_codes;
+  return uint16_t(~kX87ConditionCodes | codes);
 }
 
 bool close_enough(const uint8_t* a, const uint8_t* b) {
@@ -105,7 +113,7 @@ ResultRecord canonical(const Case& item, const ResultRecord& result, const Compa
     if (hint == Hint::kF64) canonicalize_nans<uint64_t>(reg, 32, 0x7ff0000000000000, 0x7ff8000000000000);
   }
   if (item.state.options & OPTION_FX) {
-    canonicalize_fx(out.fx, options.x87_status);
+    canonicalize_fx(out.fx, options.x87_status ? status_mask(item) : kX87Top);
   } else {
     std::memset(out.fx, 0, sizeof(out.fx));
   }

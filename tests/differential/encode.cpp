@@ -31,6 +31,7 @@ class Builder {
 
  private:
   void choose_memory(unsigned size);
+  void choose_gather_memory();
   uint64_t choose_target(unsigned size);
   uint8_t general_register(unsigned size, bool high_byte_allowed);
   void choose_registers();
@@ -98,6 +99,10 @@ void Builder::choose_memory(unsigned size) {
   const uint64_t width = out_.address_32 ? 0xffffffff : ~uint64_t(0);
   if (random_.one_in(24)) segment_ = random_.one_in(2) ? 0x64 : 0x65;
 
+  if (form_.special == Special::kGather) {
+    choose_gather_memory();
+    return;
+  }
   const unsigned mode = random_.below(16);
   if (mode < 2) {
     memory_.rip = true;
@@ -169,6 +174,22 @@ void Builder::choose_memory(unsigned size) {
   memory_.rm = memory_.has_sib ? 4 : memory_.base;
 }
 
+// [base + vector * scale + disp]: the state has small indexes, so the base points into the middle of the arena.
+void Builder::choose_gather_memory() {
+  out_.address_32 = false;
+  out_.address = ARENA_ADDRESS + ARENA_BYTES / 2;
+  memory_.has_sib = true;
+  memory_.rm = 4;
+  memory_.index = uint8_t(random_.below(16));
+  memory_.scale = uint8_t(random_.below(4));
+  memory_.base = uint8_t(pick_register(pools_.base, random_));
+  memory_.displacement_size = random_.one_in(2) ? 1 : 4;
+  memory_.mod = memory_.displacement_size == 1 ? 1 : 2;
+  memory_.displacement = sized_displacement(memory_.displacement_size);
+  out_.index = int8_t(memory_.index);
+  constraints_.fix(memory_.base, out_.address - uint64_t(int64_t(memory_.displacement)));
+}
+
 // Numbers 16 to 19 stand for ah, ch, dh, bh.
 uint8_t Builder::general_register(unsigned size, bool high_byte_allowed) {
   const auto reg = uint8_t(pick_register(pools_.general, random_));
@@ -196,6 +217,7 @@ void Builder::choose_registers() {
       if (form_.special == Special::kBitMemory) {
         while (out_.address_registers >> reg & 1) reg = general_register(operand.size, false);
       }
+      if (form_.special == Special::kGather && reg == memory_.index) reg ^= 8;
       reg_ = reg;
       reg_byte_ = general && operand.size == 1;
       out_.reg = int8_t(reg);
@@ -204,6 +226,9 @@ void Builder::choose_registers() {
       opcode_byte_ = general && operand.size == 1;
       out_.reg = int8_t(reg);
     } else if (kind == 'B' || kind == 'H') {
+      // A gather's destination, index and mask are three registers.
+      while (form_.special == Special::kGather && (reg == memory_.index || reg == reg_))
+        reg = uint8_t((reg + 1) & 15);
       vvvv_ = reg;
       out_.vvvv = int8_t(reg);
     } else if (kind == 'X') {

@@ -230,6 +230,10 @@ bool parse_attributes(std::string_view text, Form& form) {
     } else if (word == "d64") {
     } else if (word.starts_with("imm=")) {
       form.immediate_mask = uint8_t(std::stoul(value));
+    } else if (word.starts_with("cc=")) {
+      static constexpr uint16_t kBits[4] = {0x100, 0x200, 0x400, 0x4000};
+      form.condition_codes = 0;
+      for (char digit : value) form.condition_codes |= kBits[digit & 3];
     } else if (word.starts_with("w=")) {
       form.flags_written = flags_of(value);
     } else if (word.starts_with("r=")) {

@@ -15,7 +15,8 @@
 // Attributes: lock (may be locked in its memory form), w= r= u= flags written, read, undefined; d64 (64-bit operands
 // need no REX.W, no 32-bit form); hint=i8|i16|i32|i64|f32|f64|f80|count (what to put into vectors, x87 and memory);
 // s=NAME (Special); unaligned/aligned (memory operand of 16 bytes or more); noseq (not for random sequences);
-// rep (string instruction: rep prefixes); imm=N (mask of the immediate); approx (result is an approximation); nomem
+// rep (string instruction: rep prefixes); imm=N (mask of the immediate); cc=DIGITS (x87 condition
+// codes that are defined afterwards, C1 if not said); approx (result is an approximation); nomem
 #pragma once
 
 #include <array>
@@ -90,7 +91,8 @@ struct Form {
   std::array<Operand, 4> operands{};
   uint8_t operand_count = 0;
   uint8_t immediate_mask = 0xff;
-  uint8_t size = 0;  // of "v"/"y" forms, else that of the first operand
+  uint16_t condition_codes = 0x200;  // bits of the x87 status word that are defined
+  uint8_t size = 0;                  // of "v"/"y" forms, else that of the first operand
   bool lock = false, rep = false, no_sequence = false, approximate = false, no_memory = false;
   bool unaligned = false, aligned = false;
   Special special = Special::kNone;

@@ -32,6 +32,7 @@ struct Instruction {
   int8_t rm = -1;   // register number when the operand is a register; 16 to 19 are ah ch dh bh
   int8_t reg = -1;  // of the reg field or the opcode
   int8_t vvvv = -1;
+  int8_t index = -1;  // vector register of a gather
   bool locked = false;
   uint8_t repeat = 0;  // F2 or F3 of a string instruction
   bool address_32 = false;

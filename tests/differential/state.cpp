@@ -22,6 +22,7 @@ class StateMaker {
   void adjust();
   void adjust_division(bool is_signed);
   void adjust_string();
+  void adjust_x87();
   void adjust_compare_exchange();
   // Bytes of memory as the snippet will find them: the pattern repeats over the arena.
   void write_memory(uint64_t address, const void* data, size_t size) {
@@ -173,6 +174,36 @@ void StateMaker::adjust_compare_exchange() {
   }
 }
 
+void StateMaker::adjust_x87() {
+  const Instruction& instruction = main();
+  const Form& form = *instruction.form;
+  uint8_t* top = state_.fx + 32;
+  auto limit_exponent = [&](uint16_t limit) {
+    uint16_t exponent;
+    std::memcpy(&exponent, top + 8, 2);
+    if ((exponent & 0x7fff) > limit) exponent = uint16_t((exponent & 0x8000) | (limit - random_.below(64)));
+    std::memcpy(top + 8, &exponent, 2);
+    top[7] |= 0x80;
+  };
+  if (form.mnemonic == "fldcw") {
+    const uint64_t control = 0x37f | (options_.rounding ? random_.below(4) << 10 : 0);
+    write_memory(instruction.address, &control, 2);
+  } else if (form.mnemonic == "fbld") {
+    uint8_t digits[10];
+    for (uint8_t& byte : digits) byte = uint8_t(random_.below(10) << 4 | random_.below(10));
+    digits[9] = random_.one_in(2) ? 0x80 : 0;
+    write_memory(instruction.address, digits, sizeof(digits));
+  } else if (form.mnemonic == "fld" && form.operands[0].size == 10) {
+    uint8_t value[10];
+    float80_value(random_, value);
+    write_memory(instruction.address, value, sizeof(value));
+  } else if (form.mnemonic == "f2xm1") {
+    limit_exponent(0x3ffe);  // undefined beyond 1
+  } else if (form.mnemonic == "fyl2xp1") {
+    limit_exponent(0x3ffc);  // undefined beyond 1 - sqrt(2) / 2
+  }
+}
+
 void StateMaker::adjust() {
   const Instruction& instruction = main();
   const Form& form = *instruction.form;
@@ -220,6 +251,19 @@ void StateMaker::adjust() {
         write_memory(state_.gpr[kRsp], &flags, 8);
       }
       break;
+    case Special::kX87:
+      adjust_x87();
+      break;
+    case Special::kGather: {
+      // Indexes that stay inside the arena, whatever the scale; the base lies in its middle.
+      uint8_t* index = state_.vector[instruction.index];
+      const bool quadwords = form.opcode.back() & 1;
+      for (unsigned i = 0; i < 32; i += quadwords ? 8 : 4) {
+        const int64_t value = int64_t(random_.below(200)) - 100;
+        std::memcpy(index + i, &value, quadwords ? 8 : 4);
+      }
+      break;
+    }
     case Special::kLoadMxcsr: {
       // All exceptions masked: LDMXCSR raises none itself, but what follows it might.
       uint32_t mxcsr = 0x1f80 | (random_.below(4) << 13);
