@@ -1,28 +1,29 @@
 // The emitter: IR of one region -> A64 words and the tables that go with them.
 //
 // One forward walk. Each operation is expanded by its own function `emit_NAME(Emitter&, const ir::Op&)` (one file per
-// family), which asks for the registers of its operands with use()/use_vec(), then for the register of its result
-// with def()/def_vec(), then writes instructions. Registers are handed out during the walk: a value lives in a guest
+// family), which asks for the registers of its operands with use()/use_vec(), then for the register of its result with
+// def()/def_vec(), then writes instructions. Registers are handed out during the walk: a value lives in a guest
 // register's home, in a temporary, is a constant that nobody materialised yet, or was spilled. The rules:
-//   - ask for all operands before the result: def() gives registers of operands that die here to the result (not if
-//   the
+//   - ask for all operands before the result: def() gives registers of operands that die here to the result (not if the
 //     opcode is kEarlyClobber; kTied: the result register already holds operand a);
 //   - never write to a register that use() returned;
 //   - kScratch0-2 and kVecScratch0-2 are free within one expansion;
 //   - call fault_point() directly before each instruction that can fault on guest memory;
-//   - leave NZCV alone unless the operation defines flags (or declares kClobbersNzcv); after defining them, say in
-//   which
-//     form they are with set_flags().
+//   - leave NZCV alone unless the operation defines flags (or declares kClobbersNzcv); before defining some of them while
+//     others live on, call make_canonical(); after defining them, say in which form they are with set_flags().
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
 #include "worker/translator/emit/a64.h"
 #include "worker/translator/emit/homes.h"
 #include "worker/translator/emit/location.h"
+#include "worker/translator/guest_state.h"
 #include "worker/translator/host_features.h"
 #include "worker/translator/ir/ir.h"
+#include "worker/translator/translate.h"
 
 namespace phybin::emit {
 
@@ -30,7 +31,8 @@ struct ColdPath;
 class Emitter;
 using ColdEmitter = void (*)(Emitter&, const ColdPath&);
 
-// Code out of line, written after the last block: entered at `entry`, goes on at `back`.
+// Code out of line, written after the last block: entered at `entry`, goes on at `back`. When it is written no value
+// has a register any more: what it needs is in `regs` and `data`.
 struct ColdPath {
   ColdEmitter emit;
   a64::Label entry, back;
@@ -39,9 +41,29 @@ struct ColdPath {
   uint64_t data;
 };
 
+// Where a value can be had at an edge of a block: what PF and AF are made from there.
+struct Source {
+  enum class Kind : uint8_t { kNone, kRegister, kConstant, kOffset, kSpill } kind = Kind::kNone;
+  uint8_t reg = 31;
+  int64_t imm = 0;  // the constant; kOffset: value = reg + imm; kSpill: slot
+};
+
+// The flags at the end of a block as far as they are not canonical yet: what an edge that needs them has to do.
+struct PendingFlags {
+  FlagForm form = FlagForm::kCanonical;
+  uint8_t logic_reg = 31;  // kLogic: register that holds the result, 31 = none
+  bool logic_64 = false;
+  bool has_pf = false, has_af = false;
+  ir::AfKind af_kind = ir::AfKind::kPlain;
+  Source pf, af_a, af_b;
+};
+
 class Emitter {
  public:
-  Emitter(const ir::Region& region, const CodeOptions& options, const HostFeatures& host);
+  Emitter(a64::CodeBuffer& buffer, const ir::Region& region, const TranslateInput& input, RegionCode& out);
+
+  // Emits the whole region. False when a branch does not reach: translate a smaller region.
+  bool run();
 
   a64::Assembler a;
   const ir::Region& region;
@@ -50,38 +72,161 @@ class Emitter {
 
   // ---- Operands and results -----------------------------------------------------------------------------------
   a64::Gpr use(ir::ValueId value);
+  // The same, but register 31 for the constant 0: only where 31 means the zero register.
+  a64::Gpr use_or_zero(ir::ValueId value);
   a64::Vec use_vec(ir::ValueId value);
-  bool is_constant(ir::ValueId value) const;
-  int64_t constant(ir::ValueId value) const;
+  bool is_constant(ir::ValueId value) const { return region.ops[value].code == ir::Opcode::kConst; }
+  int64_t constant(ir::ValueId value) const { return region.ops[value].imm; }
   a64::Gpr def(const ir::Op& op);
   a64::Vec def_vec(const ir::Op& op);
   // True when nobody reads the value that this operation defines (its flags may be wanted all the same).
-  bool unused(const ir::Op& op) const { return op.uses == 0; }
-  // True when operand `value` is not read after the current operation.
+  static bool unused(const ir::Op& op) { return op.uses == 0; }
+  // True when `value` is not read after the current operation.
   bool dies_here(ir::ValueId value) const;
+  // A temporary for this expansion alone.
+  a64::Gpr temporary();
+  a64::Vec temporary_vec();
+  // Moves what lives in x0-x7 to spill slots: before a helper call.
+  void spill_temporaries();
+  // Gives the register `reg` (a temporary, not in use: after spill_temporaries) to the result.
+  void def_in(const ir::Op& op, a64::Gpr reg);
+  // Makes room before an expansion writes to a guest register's home itself.
+  void evict_home(unsigned guest_reg);
 
-  // ---- Guest memory ---------------------------------------------------------------------------------------------
+  // ---- Guest memory (memory.cpp) --------------------------------------------------------------------------------
   void fault_point();
-  // Records a safepoint poll (one load) at the current place.
-  void poll();
+  // Computes a + (b << aux) + imm of a memory operation into one register (a home, a temporary or kScratch0).
+  a64::Gpr address(const ir::Op& op);
+  bool ordered() const { return options.memory_model == MemoryModel::kTso; }
 
-  // ---- Flags ----------------------------------------------------------------------------------------------------
+  // ---- Flags (flags.cpp) ------------------------------------------------------------------------------------------
   FlagForm flag_form() const { return flag_form_; }
-  // NZCV now holds the flags of `mask` in `form`. `logic_value`: for kLogic, a register that holds the result, or 31.
-  void set_flags(FlagForm form);
-  void make_canonical();                       // converts NZCV in place
-  a64::Cond condition(uint8_t x86_condition);  // A64 condition; may emit code (and then clobbers scratch registers)
+  void set_flags(FlagForm form) {
+    flag_form_ = form;
+    logic_value_ = ir::kNoValue;
+  }
+  // After ANDS whose result is the value of the current operation (kept in mind to make the flags canonical cheaply).
+  void set_logic_flags(const ir::Op& op);
+  // Converts NZCV (and PF, AF from kFloat) in place.
+  void make_canonical();
+  // The A64 condition for an x86 condition under the current form. May emit code that leaves NZCV in another form.
+  // For kFloat and E/NE no single condition exists: `second` is then a further condition: taken if either holds (E) or
+  // only if both hold (NE); AL otherwise.
+  a64::Cond condition(uint8_t x86_condition, a64::Cond& second);
+  // Value 0/1 of x86 PF into `reg` (PF = 1 iff even parity); keeps NZCV.
+  void parity(a64::Gpr reg);
+  // NZCV flags outside `defined` that must survive the operation.
+  static ir::FlagMask kept_nzcv(const ir::Op& op) {
+    return static_cast<ir::FlagMask>(op.flags_live & ~op.flags_def & ir::kNzcv);
+  }
+  static ir::FlagMask wanted(const ir::Op& op) { return static_cast<ir::FlagMask>(op.flags_live & op.flags_def); }
+  void materialise(const PendingFlags& pending, ir::FlagMask needs);
+  PendingFlags pending_flags();
 
-  // ---- Cold paths -----------------------------------------------------------------------------------------------
-  ColdPath& add_cold(ColdEmitter emit);  // `entry` and `back` are fresh labels, `op` the current operation
-  void call_stub_hot(unsigned stub);     // ldr x16/x17 from the state, blr: clobbers kScratch1 and kLink
+  // ---- Cold paths and stubs ---------------------------------------------------------------------------------------
+  // A cold path of the current operation with fresh labels.
+  ColdPath& add_cold(ColdEmitter emit);
+  // Loads the stub's address into kScratch2 and jumps there (call = BLR, else BR). Other registers as the stub wants.
+  void go_to_stub(Stub stub, bool call);
   uint16_t current_op() const { return current_; }
+  uint64_t instruction_address() const { return region.instructions[region.ops[current_].instruction].address; }
+  // A location table entry that serves cold code: the current instruction, flags as they are now.
+  LocationEntry location(bool is_poll);
+  void add_location(LocationEntry entry);
+
+  // ---- Exits (exits.cpp) ------------------------------------------------------------------------------------------
+  void edge(uint64_t target, const PendingFlags& pending, bool may_fall_through);
+  void emit_entry_tables();
+  void flush_exits();
+
+  // State that expansions of terminators share.
+  struct DeferredEdge {
+    a64::Label label;
+    uint64_t target;
+    PendingFlags pending;
+  };
+  struct ColdExit {
+    a64::Label label;
+    uint16_t pair;
+    uint64_t target;
+    PendingFlags pending;
+  };
+  struct ColdIndirect {
+    a64::Label label;
+    PendingFlags pending;
+    bool is_return;
+  };
+  std::vector<DeferredEdge> deferred_edges;
+  std::vector<ColdExit> cold_exits;
+  std::vector<ColdIndirect> cold_indirects;
+  a64::Label block_label(int block) const { return block_labels_[static_cast<std::size_t>(block)]; }
+  int current_block() const { return block_; }
+  uint16_t new_slot_pair(uint64_t target);
+  void load_slot(a64::Gpr reg, uint16_t pair, bool second, bool address_only);
+  uint16_t add_resume_point(uint64_t address);
+  RegionCode& out() { return out_; }
+  void poll(uint16_t instruction, FlagForm form);
+  const ir::Block& this_block() const { return region.blocks[static_cast<std::size_t>(block_)]; }
 
  private:
+  enum class Where : uint8_t { kNowhere, kHome, kTemp, kConst, kSpill, kOffset };
+  struct Value {
+    Where where = Where::kNowhere;
+    uint8_t reg = 0;        // guest register (kHome), host register (kTemp, kOffset), slot (kSpill)
+    uint16_t remaining = 0; // reads still to come
+    int32_t offset = 0;     // kOffset: value = reg + offset, 64-bit, reg a guest register's home
+  };
+
+  void emit_block(int index);
+  void finish_op(const ir::Op& op);
+  unsigned occurrences(const ir::Op& op, ir::ValueId value) const;
+  bool counts(const ir::Op& op, ir::ValueId value) const;
+  void release(ir::ValueId value);
+  a64::Gpr allocate();
+  a64::Vec allocate_vec();
+  void free_dying_operands(const ir::Op& op);
+  void evict_vec_home(unsigned guest_reg);
+  void copy_operand_a(const ir::Op& op, a64::Gpr to);
+  Source source_of(ir::ValueId value);
+  void flush_cold();
+  bool is_vec(ir::ValueId v) const { return ir::info(region.ops[v].code).result == ir::ResultClass::kVec; }
+
+  friend void emit_SetGpr(Emitter&, const ir::Op&);
+  friend void emit_SetVec(Emitter&, const ir::Op&);
+  friend void emit_GetGpr(Emitter&, const ir::Op&);
+  friend void emit_GetVec(Emitter&, const ir::Op&);
+  friend void emit_Const(Emitter&, const ir::Op&);
+  friend void emit_GuestAddress(Emitter&, const ir::Op&);
+  friend void emit_SetPf(Emitter&, const ir::Op&);
+  friend void emit_SetAf(Emitter&, const ir::Op&);
+
+  RegionCode& out_;
+  const TranslateInput& input_;
+  std::vector<Value> values_;
+  std::array<ir::ValueId, 16> home_{};      // value that lives in a guest register's home
+  std::array<ir::ValueId, 16> vec_home_{};
+  std::array<ir::ValueId, 32> temp_{};      // value in an integer temporary
+  std::array<ir::ValueId, 32> vec_temp_{};
+  uint32_t free_int_ = 0, free_vec_ = 0;    // bit per host register
+  uint32_t borrowed_int_ = 0, borrowed_vec_ = 0;  // temporary() of this expansion
+  uint32_t pinned_int_ = 0, pinned_vec_ = 0;      // registers handed out for operands of this expansion
+  std::array<ir::ValueId, 8> spill_{};
+  std::array<ir::ValueId, 16> vec_spill_{};
   FlagForm flag_form_ = FlagForm::kCanonical;
+  ir::ValueId logic_value_ = ir::kNoValue;
+  // SetPf and SetAf that wait for the edges of the block.
+  ir::ValueId sunk_pf_ = ir::kNoValue;
+  uint16_t sunk_af_ = 0;  // the SetAf operation
   uint16_t current_ = 0;
+  int block_ = 0;
+  std::vector<a64::Label> block_labels_;
+  std::vector<ColdPath> cold_;
 };
 
 using EmitFunction = void (*)(Emitter&, const ir::Op&);
+
+#define OP(name, result, operands, properties) void emit_##name(Emitter&, const ir::Op&);
+PHYBIN_IR_OPCODES(OP)
+#undef OP
 
 }  // namespace phybin::emit

@@ -1,0 +1,551 @@
+// The walk over the blocks and the register bookkeeping of the emitter; see emitter.h.
+#include "worker/translator/emit/emitter.h"
+
+#include "worker/translator/passes/liveness.h"
+
+namespace phybin::emit {
+
+using ir::kNoValue;
+using ir::Op;
+using ir::Opcode;
+using ir::ValueId;
+
+namespace {
+
+constexpr EmitFunction kEmit[static_cast<unsigned>(Opcode::kCount)] = {
+#define OP(name, result, operands, properties) emit_##name,
+    PHYBIN_IR_OPCODES(OP)
+#undef OP
+};
+
+constexpr uint32_t kAllIntTemps = (1u << kIntTemps) - 1;
+constexpr uint32_t kAllVecTemps = ((1u << kVecTemps) - 1) << kFirstVecTemp;
+
+constexpr unsigned lowest(uint32_t mask) { return static_cast<unsigned>(__builtin_ctz(mask)); }
+
+uint32_t spill_offset(unsigned slot) { return static_cast<uint32_t>(offsetof(GuestState, spill) + slot * 8); }
+
+}  // namespace
+
+Emitter::Emitter(a64::CodeBuffer& buffer, const ir::Region& region_in, const TranslateInput& input, RegionCode& out)
+    : a(buffer),
+      region(region_in),
+      options(input.options),
+      host(input.host),
+      out_(out),
+      input_(input),
+      values_(region_in.ops.size()),
+      free_int_(kAllIntTemps),
+      free_vec_(kAllVecTemps) {
+  a.reset();
+  for (std::size_t i = 0; i < region.ops.size(); ++i) values_[i].remaining = region.ops[i].uses;
+  block_labels_.reserve(region.blocks.size());
+  for (std::size_t i = 0; i < region.blocks.size(); ++i) block_labels_.push_back(a.new_label());
+}
+
+bool Emitter::run() {
+  for (int i = 0; i < static_cast<int>(region.blocks.size()); ++i) emit_block(i);
+  out_.exit_words = a.offset() / 4;
+  flush_cold();
+  a.emit_literals();
+  emit_entry_tables();
+  return !a.failed();
+}
+
+void Emitter::emit_block(int index) {
+  block_ = index;
+  const ir::Block& block = this_block();
+  a.bind(block_labels_[static_cast<std::size_t>(index)]);
+  flag_form_ = FlagForm::kCanonical;
+  logic_value_ = kNoValue;
+  sunk_pf_ = kNoValue;
+  sunk_af_ = 0;
+  home_.fill(kNoValue);
+  vec_home_.fill(kNoValue);
+  for (unsigned i = block.first; i < block.last; ++i) {
+    const Op& op = region.ops[i];
+    if (op.dead) continue;
+    current_ = static_cast<uint16_t>(i);
+    pinned_int_ = pinned_vec_ = 0;
+    kEmit[static_cast<unsigned>(op.code)](*this, op);
+    finish_op(op);
+  }
+  // Values that only the edges wanted.
+  free_int_ = kAllIntTemps;
+  free_vec_ = kAllVecTemps;
+  temp_.fill(kNoValue);
+  vec_temp_.fill(kNoValue);
+  spill_.fill(kNoValue);
+  vec_spill_.fill(kNoValue);
+}
+
+// Whether this read of `value` by `op` ends with the operation. Sunk flag writes read their operands at the edges, and
+// the `a` of a sum or difference is only a hint (passes/liveness.cpp).
+bool Emitter::counts(const Op& op, ValueId value) const {
+  if (op.sunk) return false;
+  return !(op.code == Opcode::kSetAf && static_cast<ir::AfKind>(op.aux2) != ir::AfKind::kPlain && value == op.a &&
+           value != op.b && value != op.c);
+}
+
+unsigned Emitter::occurrences(const Op& op, ValueId value) const {
+  if (!counts(op, value)) return 0;
+  const bool hint = op.code == Opcode::kSetAf && static_cast<ir::AfKind>(op.aux2) != ir::AfKind::kPlain;
+  return unsigned{op.a == value && !hint} + unsigned{op.b == value} + unsigned{op.c == value};
+}
+
+bool Emitter::dies_here(ValueId value) const {
+  return values_[value].remaining == occurrences(region.ops[current_], value);
+}
+
+// Takes the register away from a value that nobody reads any more.
+void Emitter::release(ValueId value) {
+  Value& v = values_[value];
+  const bool vec = is_vec(value);
+  switch (v.where) {
+    case Where::kTemp:
+      if (vec) {
+        free_vec_ |= 1u << v.reg;
+        vec_temp_[v.reg] = kNoValue;
+      } else {
+        free_int_ |= 1u << v.reg;
+        temp_[v.reg] = kNoValue;
+      }
+      break;
+    case Where::kHome:
+      if (vec) {
+        if (vec_home_[v.reg] == value) vec_home_[v.reg] = kNoValue;
+      } else if (home_[v.reg] == value) {
+        home_[v.reg] = kNoValue;
+      }
+      break;
+    case Where::kSpill:
+      (vec ? vec_spill_[v.reg] : spill_[v.reg]) = kNoValue;
+      break;
+    default:
+      break;
+  }
+  v.where = Where::kNowhere;
+}
+
+void Emitter::finish_op(const Op& op) {
+  const ValueId operands[3] = {op.a, op.b, op.c};
+  const bool hint = op.code == Opcode::kSetAf && static_cast<ir::AfKind>(op.aux2) != ir::AfKind::kPlain;
+  if (!op.sunk) {
+    for (int i = 0; i < 3; ++i) {
+      if (operands[i] == kNoValue || (i == 0 && hint)) continue;
+      Value& v = values_[operands[i]];
+      if (--v.remaining == 0) release(operands[i]);
+    }
+  }
+  free_int_ |= borrowed_int_;
+  free_vec_ |= borrowed_vec_;
+  borrowed_int_ = borrowed_vec_ = 0;
+  // A result that nobody reads (an atomic whose old value is not wanted).
+  Value& result = values_[current_];
+  if (result.where != Where::kNowhere && result.remaining == 0 && op.home == 0xff) release(current_);
+}
+
+void Emitter::free_dying_operands(const Op& op) {
+  for (const ValueId value : {op.a, op.b, op.c}) {
+    if (value == kNoValue || values_[value].where == Where::kNowhere) continue;
+    if (values_[value].remaining == occurrences(op, value)) release(value);
+  }
+}
+
+a64::Gpr Emitter::allocate() {
+  if (free_int_ == 0) {
+    // Spill a value that this operation does not use.
+    for (unsigned r = 0; r < kIntTemps; ++r) {
+      const ValueId victim = temp_[r];
+      if (victim == kNoValue || (pinned_int_ & (1u << r)) != 0) continue;
+      for (unsigned slot = 0; slot < spill_.size(); ++slot) {
+        if (spill_[slot] != kNoValue) continue;
+        a.str(true, static_cast<a64::Gpr>(r), kState, spill_offset(slot));
+        spill_[slot] = victim;
+        values_[victim].where = Where::kSpill;
+        values_[victim].reg = static_cast<uint8_t>(slot);
+        temp_[r] = kNoValue;
+        free_int_ |= 1u << r;
+        break;
+      }
+      break;
+    }
+  }
+  const unsigned reg = lowest(free_int_);
+  free_int_ &= ~(1u << reg);
+  pinned_int_ |= 1u << reg;
+  return static_cast<a64::Gpr>(reg);
+}
+
+a64::Vec Emitter::allocate_vec() {
+  if (free_vec_ == 0) {
+    for (unsigned r = kFirstVecTemp; r < kFirstVecTemp + kVecTemps; ++r) {
+      const ValueId victim = vec_temp_[r];
+      if (victim == kNoValue || (pinned_vec_ & (1u << r)) != 0) continue;
+      for (unsigned slot = 0; slot < vec_spill_.size(); ++slot) {
+        if (vec_spill_[slot] != kNoValue) continue;
+        a.str_v(a64::kQ, static_cast<a64::Vec>(r), kState,
+                static_cast<uint32_t>(offsetof(GuestState, vec_spill) + slot * 16));
+        vec_spill_[slot] = victim;
+        values_[victim].where = Where::kSpill;
+        values_[victim].reg = static_cast<uint8_t>(slot);
+        vec_temp_[r] = kNoValue;
+        free_vec_ |= 1u << r;
+        break;
+      }
+      break;
+    }
+  }
+  const unsigned reg = lowest(free_vec_);
+  free_vec_ &= ~(1u << reg);
+  pinned_vec_ |= 1u << reg;
+  return static_cast<a64::Vec>(reg);
+}
+
+a64::Gpr Emitter::temporary() {
+  const a64::Gpr reg = allocate();
+  borrowed_int_ |= 1u << reg;
+  return reg;
+}
+
+a64::Vec Emitter::temporary_vec() {
+  const a64::Vec reg = allocate_vec();
+  borrowed_vec_ |= 1u << reg;
+  return reg;
+}
+
+a64::Gpr Emitter::use(ValueId value) {
+  Value& v = values_[value];
+  switch (v.where) {
+    case Where::kHome:
+      return gpr_home(v.reg);
+    case Where::kTemp:
+      pinned_int_ |= 1u << v.reg;
+      return v.reg;
+    case Where::kConst: {
+      const a64::Gpr reg = allocate();
+      const auto imm = static_cast<uint64_t>(constant(value));
+      if (a.mov_imm_words(imm) > 2) {
+        a.ldr_literal(true, reg, a.literal64(imm));
+      } else {
+        a.mov_imm(true, reg, imm);
+      }
+      v.where = Where::kTemp;
+      v.reg = reg;
+      temp_[reg] = value;
+      return reg;
+    }
+    case Where::kOffset: {
+      const a64::Gpr reg = allocate();
+      const a64::Gpr from = gpr_home(v.reg);
+      if (v.offset < 0) {
+        a.sub_imm(true, reg, from, static_cast<uint32_t>(-v.offset));
+      } else {
+        a.add_imm(true, reg, from, static_cast<uint32_t>(v.offset));
+      }
+      v.where = Where::kTemp;
+      v.reg = reg;
+      temp_[reg] = value;
+      return reg;
+    }
+    case Where::kSpill: {
+      const unsigned slot = v.reg;
+      const a64::Gpr reg = allocate();
+      a.ldr(true, reg, kState, spill_offset(slot));
+      spill_[slot] = kNoValue;
+      v.where = Where::kTemp;
+      v.reg = reg;
+      temp_[reg] = value;
+      return reg;
+    }
+    case Where::kNowhere:
+      break;
+  }
+  __builtin_trap();  // the verifier excludes a use before the definition
+}
+
+a64::Gpr Emitter::use_or_zero(ValueId value) {
+  if (values_[value].where == Where::kConst && constant(value) == 0) return a64::kZr;
+  return use(value);
+}
+
+a64::Vec Emitter::use_vec(ValueId value) {
+  Value& v = values_[value];
+  switch (v.where) {
+    case Where::kHome:
+      return vec_home(v.reg);
+    case Where::kTemp:
+      pinned_vec_ |= 1u << v.reg;
+      return v.reg;
+    case Where::kSpill: {
+      const unsigned slot = v.reg;
+      const a64::Vec reg = allocate_vec();
+      a.ldr_v(a64::kQ, reg, kState, static_cast<uint32_t>(offsetof(GuestState, vec_spill) + slot * 16));
+      vec_spill_[slot] = kNoValue;
+      v.where = Where::kTemp;
+      v.reg = reg;
+      vec_temp_[reg] = value;
+      return reg;
+    }
+    default:
+      break;
+  }
+  __builtin_trap();
+}
+
+// The value in a guest register's home is about to be overwritten: if it is still read, it moves. Where the new value
+// is the old one plus a constant, the old one can be had back from it and nothing is moved.
+void Emitter::evict_home(unsigned guest_reg) {
+  // Values known as an offset from this register lose their base.
+  for (ValueId v = region.blocks[static_cast<std::size_t>(block_)].first; v < current_; ++v) {
+    Value& value = values_[v];
+    if (value.where == Where::kOffset && value.reg == guest_reg && value.remaining > 0) use(v);
+  }
+  const ValueId old = home_[guest_reg];
+  if (old == kNoValue) return;
+  home_[guest_reg] = kNoValue;
+  Value& v = values_[old];
+  if (v.remaining == 0) {
+    v.where = Where::kNowhere;
+    return;
+  }
+  const a64::Gpr reg = allocate();
+  a.mov(true, reg, gpr_home(guest_reg));
+  v.where = Where::kTemp;
+  v.reg = reg;
+  temp_[reg] = old;
+}
+
+void Emitter::evict_vec_home(unsigned guest_reg) {
+  const ValueId old = vec_home_[guest_reg];
+  if (old == kNoValue) return;
+  vec_home_[guest_reg] = kNoValue;
+  Value& v = values_[old];
+  if (v.remaining == 0) {
+    v.where = Where::kNowhere;
+    return;
+  }
+  const a64::Vec reg = allocate_vec();
+  a.vmov(true, reg, vec_home(guest_reg));
+  v.where = Where::kTemp;
+  v.reg = reg;
+  vec_temp_[reg] = old;
+}
+
+a64::Gpr Emitter::def(const Op& op) {
+  const uint16_t properties = ir::info(op.code).properties;
+  const bool early = (properties & ir::kEarlyClobber) != 0;
+  const bool tied = (properties & ir::kTied) != 0;
+  bool take_home = op.home != 0xff;
+  if (take_home && early) {
+    for (const ValueId operand : {op.a, op.b, op.c}) {
+      if (operand != kNoValue && !is_vec(operand) && values_[operand].where == Where::kHome &&
+          values_[operand].reg == op.home) {
+        take_home = false;
+      }
+    }
+  }
+  if (take_home && tied && op.b != kNoValue && values_[op.b].where == Where::kHome &&
+      values_[op.b].reg == op.home && op.a != op.b) {
+    take_home = false;
+  }
+  a64::Gpr from = a64::kZr;
+  if (tied) from = use(op.a);
+  if (!early && !tied) free_dying_operands(op);
+  if (tied && !take_home && values_[op.a].where == Where::kTemp && dies_here(op.a) && op.b != op.a) {
+    // The operand's own register becomes the result's.
+    const a64::Gpr reg = values_[op.a].reg;
+    values_[op.a].where = Where::kNowhere;
+    temp_[reg] = current_;
+    values_[current_].where = Where::kTemp;
+    values_[current_].reg = reg;
+    return reg;
+  }
+  Value& result = values_[current_];
+  a64::Gpr reg;
+  if (take_home) {
+    const ValueId old = home_[op.home];
+    if (old != kNoValue && dies_here(old)) {
+      home_[op.home] = kNoValue;
+      values_[old].where = Where::kNowhere;
+    }
+    evict_home(op.home);
+    home_[op.home] = current_;
+    result.where = Where::kHome;
+    result.reg = op.home;
+    reg = gpr_home(op.home);
+  } else {
+    reg = allocate();
+    result.where = Where::kTemp;
+    result.reg = reg;
+    temp_[reg] = current_;
+  }
+  if (tied && from != reg) a.mov(true, reg, from);
+  return reg;
+}
+
+a64::Vec Emitter::def_vec(const Op& op) {
+  const uint16_t properties = ir::info(op.code).properties;
+  const bool early = (properties & ir::kEarlyClobber) != 0;
+  const bool tied = (properties & ir::kTied) != 0;
+  bool take_home = op.home != 0xff;
+  if (take_home && (early || tied)) {
+    for (const ValueId operand : {op.a, op.b, op.c}) {
+      if (operand == kNoValue || (tied && operand == op.a && op.a != op.b && op.a != op.c)) continue;
+      if (is_vec(operand) && values_[operand].where == Where::kHome && values_[operand].reg == op.home) {
+        take_home = false;
+      }
+    }
+  }
+  a64::Vec from = 0;
+  if (tied) from = use_vec(op.a);
+  if (!early && !tied) free_dying_operands(op);
+  if (tied && !take_home && values_[op.a].where == Where::kTemp && dies_here(op.a) && op.b != op.a && op.c != op.a) {
+    const a64::Vec reg = values_[op.a].reg;
+    values_[op.a].where = Where::kNowhere;
+    vec_temp_[reg] = current_;
+    values_[current_].where = Where::kTemp;
+    values_[current_].reg = reg;
+    return reg;
+  }
+  Value& result = values_[current_];
+  a64::Vec reg;
+  if (take_home) {
+    const ValueId old = vec_home_[op.home];
+    if (old != kNoValue && dies_here(old)) {
+      vec_home_[op.home] = kNoValue;
+      values_[old].where = Where::kNowhere;
+    }
+    evict_vec_home(op.home);
+    vec_home_[op.home] = current_;
+    result.where = Where::kHome;
+    result.reg = op.home;
+    reg = vec_home(op.home);
+  } else {
+    reg = allocate_vec();
+    result.where = Where::kTemp;
+    result.reg = reg;
+    vec_temp_[reg] = current_;
+  }
+  if (tied && from != reg) a.vmov(true, reg, from);
+  return reg;
+}
+
+void Emitter::def_in(const Op& op, a64::Gpr reg) {
+  (void)op;
+  free_int_ &= ~(1u << reg);
+  temp_[reg] = current_;
+  values_[current_].where = Where::kTemp;
+  values_[current_].reg = reg;
+}
+
+void Emitter::spill_temporaries() {
+  for (unsigned r = 0; r < kIntTemps; ++r) {
+    const ValueId value = temp_[r];
+    if (value == kNoValue) continue;
+    temp_[r] = kNoValue;
+    free_int_ |= 1u << r;
+    Value& v = values_[value];
+    if (dies_here(value)) {
+      v.where = Where::kNowhere;
+      continue;
+    }
+    if (is_constant(value)) {
+      v.where = Where::kConst;
+      continue;
+    }
+    for (unsigned slot = 0; slot < spill_.size(); ++slot) {
+      if (spill_[slot] != kNoValue) continue;
+      a.str(true, static_cast<a64::Gpr>(r), kState, spill_offset(slot));
+      spill_[slot] = value;
+      v.where = Where::kSpill;
+      v.reg = static_cast<uint8_t>(slot);
+      break;
+    }
+  }
+}
+
+Source Emitter::source_of(ValueId value) {
+  const Value& v = values_[value];
+  switch (v.where) {
+    case Where::kHome:
+      return {Source::Kind::kRegister, gpr_home(v.reg), 0};
+    case Where::kTemp:
+      return {Source::Kind::kRegister, v.reg, 0};
+    case Where::kConst:
+      return {Source::Kind::kConstant, 31, constant(value)};
+    case Where::kOffset:
+      return {Source::Kind::kOffset, gpr_home(v.reg), v.offset};
+    case Where::kSpill:
+      return {Source::Kind::kSpill, 31, v.reg};
+    case Where::kNowhere:
+      break;
+  }
+  return {};
+}
+
+ColdPath& Emitter::add_cold(ColdEmitter emit) {
+  return cold_.emplace_back(ColdPath{emit, a.new_label(), a.new_label(), current_, {}, 0});
+}
+
+void Emitter::flush_cold() {
+  // Cold code of edges may add cold exits, so those come last.
+  for (std::size_t i = 0; i < deferred_edges.size(); ++i) {
+    const DeferredEdge e = deferred_edges[i];
+    a.bind(e.label);
+    edge(e.target, e.pending, false);
+  }
+  for (std::size_t i = 0; i < cold_.size(); ++i) {
+    const ColdPath cold = cold_[i];
+    current_ = cold.op;
+    a.bind(cold.entry);
+    cold.emit(*this, cold);
+  }
+  flush_exits();
+}
+
+void Emitter::go_to_stub(Stub stub, bool call) {
+  const auto offset = offsetof(GuestState, stubs) + static_cast<unsigned>(stub) * 8;
+  a.ldr(true, kScratch2, kState, static_cast<uint32_t>(offset));
+  if (call) {
+    a.blr(kScratch2);
+  } else {
+    a.br(kScratch2);
+  }
+}
+
+LocationEntry Emitter::location(bool is_poll) {
+  LocationEntry entry{};
+  entry.instruction = region.ops[current_].instruction;
+  entry.flag_form = flag_form_;
+  entry.pf = kPfHome;
+  entry.af_a = kAfHome;
+  entry.af_b = 31;
+  entry.is_poll = is_poll;
+  // PF and AF that wait for an edge: described when registers hold them; else they are stale, which only a frame can
+  // show, since every path that goes on redefines or rebuilds them.
+  if (sunk_pf_ != kNoValue) {
+    const Source pf = source_of(sunk_pf_);
+    if (pf.kind == Source::Kind::kRegister) entry.pf = pf.reg;
+  }
+  if (sunk_af_ != 0) {
+    const Op& af = region.ops[sunk_af_];
+    if (static_cast<ir::AfKind>(af.aux2) == ir::AfKind::kPlain && af.b != kNoValue) {
+      const Source x = source_of(af.a), y = source_of(af.b);
+      if (x.kind == Source::Kind::kRegister && y.kind == Source::Kind::kRegister) {
+        entry.af_a = x.reg;
+        entry.af_b = y.reg;
+      }
+    }
+  }
+  return entry;
+}
+
+void Emitter::add_location(LocationEntry entry) {
+  entry.code_offset = a.offset();
+  out_.locations.push_back(entry);
+}
+
+void Emitter::fault_point() { add_location(location(false)); }
+
+}  // namespace phybin::emit
