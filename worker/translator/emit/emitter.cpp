@@ -73,24 +73,17 @@ void Emitter::emit_block(int index) {
   // Values that only the edges wanted.
   free_int_ = kAllIntTemps;
   free_vec_ = kAllVecTemps;
+  offsets_ = 0;
   temp_.fill(kNoValue);
   vec_temp_.fill(kNoValue);
   spill_.fill(kNoValue);
   vec_spill_.fill(kNoValue);
 }
 
-// Whether this read of `value` by `op` ends with the operation. Sunk flag writes read their operands at the edges, and
-// the `a` of a sum or difference is only a hint (passes/liveness.cpp).
-bool Emitter::counts(const Op& op, ValueId value) const {
-  if (op.sunk) return false;
-  return !(op.code == Opcode::kSetAf && static_cast<ir::AfKind>(op.aux2) != ir::AfKind::kPlain && value == op.a &&
-           value != op.b && value != op.c);
-}
-
+// Reads of `value` that end with the operation. What waits for the edges reads its operands there.
 unsigned Emitter::occurrences(const Op& op, ValueId value) const {
-  if (!counts(op, value)) return 0;
-  const bool hint = op.code == Opcode::kSetAf && static_cast<ir::AfKind>(op.aux2) != ir::AfKind::kPlain;
-  return unsigned{op.a == value && !hint} + unsigned{op.b == value} + unsigned{op.c == value};
+  if (op.sunk) return 0;
+  return unsigned{op.a == value} + unsigned{op.b == value} + unsigned{op.c == value};
 }
 
 bool Emitter::dies_here(ValueId value) const {
@@ -121,6 +114,9 @@ void Emitter::release(ValueId value) {
     case Where::kSpill:
       (vec ? vec_spill_[v.reg] : spill_[v.reg]) = kNoValue;
       break;
+    case Where::kOffset:
+      --offsets_;
+      break;
     default:
       break;
   }
@@ -128,13 +124,9 @@ void Emitter::release(ValueId value) {
 }
 
 void Emitter::finish_op(const Op& op) {
-  const ValueId operands[3] = {op.a, op.b, op.c};
-  const bool hint = op.code == Opcode::kSetAf && static_cast<ir::AfKind>(op.aux2) != ir::AfKind::kPlain;
   if (!op.sunk) {
-    for (int i = 0; i < 3; ++i) {
-      if (operands[i] == kNoValue || (i == 0 && hint)) continue;
-      Value& v = values_[operands[i]];
-      if (--v.remaining == 0) release(operands[i]);
+    for (const ValueId operand : {op.a, op.b, op.c}) {
+      if (operand != kNoValue && --values_[operand].remaining == 0) release(operand);
     }
   }
   free_int_ |= borrowed_int_;
@@ -243,6 +235,7 @@ a64::Gpr Emitter::use(ValueId value) {
       } else {
         a.add_imm(true, reg, from, static_cast<uint32_t>(v.offset));
       }
+      --offsets_;
       v.where = Where::kTemp;
       v.reg = reg;
       temp_[reg] = value;
@@ -293,13 +286,13 @@ a64::Vec Emitter::use_vec(ValueId value) {
   __builtin_trap();
 }
 
-// The value in a guest register's home is about to be overwritten: if it is still read, it moves. Where the new value
-// is the old one plus a constant, the old one can be had back from it and nothing is moved.
+// The value in a guest register's home is about to be overwritten: whatever is still read moves to a temporary.
 void Emitter::evict_home(unsigned guest_reg) {
-  // Values known as an offset from this register lose their base.
-  for (ValueId v = region.blocks[static_cast<std::size_t>(block_)].first; v < current_; ++v) {
-    Value& value = values_[v];
-    if (value.where == Where::kOffset && value.reg == guest_reg && value.remaining > 0) use(v);
+  if (offsets_ != 0) {
+    for (ValueId v = this_block().first; v < current_; ++v) {
+      const Value& value = values_[v];
+      if (value.where == Where::kOffset && value.reg == guest_reg && value.remaining > 0) use(v);
+    }
   }
   const ValueId old = home_[guest_reg];
   if (old == kNoValue) return;
@@ -314,6 +307,33 @@ void Emitter::evict_home(unsigned guest_reg) {
   v.where = Where::kTemp;
   v.reg = reg;
   temp_[reg] = old;
+}
+
+void Emitter::shift_home(unsigned guest_reg, int64_t delta) {
+  if (delta < -2048 || delta > 2048) return evict_home(guest_reg);
+  if (offsets_ != 0) {
+    for (ValueId v = this_block().first; v < current_; ++v) {
+      Value& value = values_[v];
+      if (value.where != Where::kOffset || value.reg != guest_reg || value.remaining == 0) continue;
+      value.offset -= static_cast<int32_t>(delta);
+      if (value.offset < -4095 || value.offset > 4095) {
+        value.offset += static_cast<int32_t>(delta);
+        use(v);
+      }
+    }
+  }
+  const ValueId old = home_[guest_reg];
+  if (old == kNoValue) return;
+  home_[guest_reg] = kNoValue;
+  Value& v = values_[old];
+  if (v.remaining == 0) {
+    v.where = Where::kNowhere;
+    return;
+  }
+  v.where = Where::kOffset;
+  v.reg = static_cast<uint8_t>(guest_reg);
+  v.offset = static_cast<int32_t>(-delta);
+  ++offsets_;
 }
 
 void Emitter::evict_vec_home(unsigned guest_reg) {
@@ -369,7 +389,13 @@ a64::Gpr Emitter::def(const Op& op) {
       home_[op.home] = kNoValue;
       values_[old].where = Where::kNowhere;
     }
-    evict_home(op.home);
+    const bool moves_by_constant = old != kNoValue && op.a == old && op.b == kNoValue && op.width == 64 &&
+                                   (op.code == Opcode::kAdd || op.code == Opcode::kSub || op.code == Opcode::kLea);
+    if (moves_by_constant) {
+      shift_home(op.home, op.code == Opcode::kSub ? -op.imm : op.imm);
+    } else {
+      evict_home(op.home);
+    }
     home_[op.home] = current_;
     result.where = Where::kHome;
     result.reg = op.home;
@@ -493,7 +519,7 @@ void Emitter::flush_cold() {
   for (std::size_t i = 0; i < deferred_edges.size(); ++i) {
     const DeferredEdge e = deferred_edges[i];
     a.bind(e.label);
-    edge(e.target, e.pending, false);
+    edge(e.target, e.pending, e.from_block, false);
   }
   for (std::size_t i = 0; i < cold_.size(); ++i) {
     const ColdPath cold = cold_[i];

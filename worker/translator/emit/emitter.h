@@ -92,6 +92,8 @@ class Emitter {
   void def_in(const ir::Op& op, a64::Gpr reg);
   // Makes room before an expansion writes to a guest register's home itself.
   void evict_home(unsigned guest_reg);
+  // The same when the home is about to change by a constant: the old value need not be copied.
+  void shift_home(unsigned guest_reg, int64_t delta);
 
   // ---- Guest memory (memory.cpp) --------------------------------------------------------------------------------
   void fault_point();
@@ -135,7 +137,9 @@ class Emitter {
   void add_location(LocationEntry entry);
 
   // ---- Exits (exits.cpp) ------------------------------------------------------------------------------------------
-  void edge(uint64_t target, const PendingFlags& pending, bool may_fall_through);
+  // Goes to a guest address: a block of this region or an exit. `from_block` tells backward jumps, which poll.
+  void edge(uint64_t target, const PendingFlags& pending, int from_block, bool may_fall_through);
+  void exit_direct(uint64_t target, const PendingFlags& pending, int from_block);
   void emit_entry_tables();
   void flush_exits();
 
@@ -144,6 +148,7 @@ class Emitter {
     a64::Label label;
     uint64_t target;
     PendingFlags pending;
+    int from_block;
   };
   struct ColdExit {
     a64::Label label;
@@ -180,7 +185,6 @@ class Emitter {
   void emit_block(int index);
   void finish_op(const ir::Op& op);
   unsigned occurrences(const ir::Op& op, ir::ValueId value) const;
-  bool counts(const ir::Op& op, ir::ValueId value) const;
   void release(ir::ValueId value);
   a64::Gpr allocate();
   a64::Vec allocate_vec();
@@ -219,6 +223,7 @@ class Emitter {
   uint16_t sunk_af_ = 0;  // the SetAf operation
   uint16_t current_ = 0;
   int block_ = 0;
+  unsigned offsets_ = 0;  // values that live as an offset from a home
   std::vector<a64::Label> block_labels_;
   std::vector<ColdPath> cold_;
 };

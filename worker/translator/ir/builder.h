@@ -73,9 +73,9 @@ class Builder {
   // An operation that reads flags: condition `cc` in aux.
   ValueId op_condition(Opcode code, uint8_t width, uint8_t cc, ValueId a = kNoValue, ValueId b = kNoValue);
   void set_pf(ValueId result) { op(Opcode::kSetPf, 0, result, kNoValue, kNoValue, 0, 0, 0, kP); }
-  // AF of `result`, which set_pf has named before: b absent means the immediate.
-  void set_af(AfKind kind, ValueId a, ValueId b, int64_t imm, ValueId result) {
-    op(Opcode::kSetAf, 64, a, b, result, imm, 0, static_cast<uint8_t>(kind), kA);
+  // AF of the result that the next set_pf names. Comes before the operation, whose result may overwrite a.
+  void set_af(AfKind kind, ValueId a, ValueId b, int64_t imm = 0) {
+    op(Opcode::kSetAf, 64, a, b, kNoValue, imm, 0, static_cast<uint8_t>(kind), kA);
   }
 
   // True when the upper 32 bits of `value` are known to be zero.

@@ -70,7 +70,7 @@ enum class ResultClass : uint8_t { kNone, kInt, kVec };
   OP(GuestAddress,   Int,    "---",    kPure)       /* imm = address inside or near the module: image-relative */    \
   /* Flags. */                                                                                                       \
   OP(SetPf,          None,   "i--",    kSideEffect)                                                                  \
-  OP(SetAf,          None,   "iii",    kSideEffect) /* aux2 = AfKind; b may be absent: then imm takes its place */     \
+  OP(SetAf,          None,   "ii-",    kSideEffect) /* aux2 = AfKind; a absent: 0; b absent: imm takes its place */    \
   OP(SetNzcv,        None,   "i--",    kSideEffect) /* a: bits 0..3 = CF, bit layout of x86 RFLAGS (CF 0, ZF 6, SF 7, OF 11); defines flags_def, keeps the rest */ \
   OP(SetCarry,       None,   "---",    kSideEffect) /* imm 0/1, or 2 = complement: STC, CLC, CMC */                  \
   OP(GetRflags,      Int,    "---",    kReadsNzcv)  /* CF PF AF ZF SF OF in their RFLAGS places, other bits 0 */     \
@@ -181,9 +181,9 @@ extern const OpcodeInfo kOpcodeInfo[static_cast<unsigned>(Opcode::kCount)];
 inline const OpcodeInfo& info(Opcode code) { return kOpcodeInfo[static_cast<unsigned>(code)]; }
 
 enum class AtomicKind : uint8_t { kExchange, kAdd, kSub, kAnd, kOr, kXor, kNeg, kNot, kInc, kDec };
-// How AF follows from the operands of SetAf. With kPlain AF = bit 4 of (a ^ b ^ PF's value). With kSum or kDifference
-// c is the result of a + b or a - b, which stands in for a where a is gone.
-enum class AfKind : uint8_t { kPlain, kSum, kDifference };
+// What the value that SetPf names is in terms of SetAf's operands: a + b, a - b, -a, or anything (kPlain). Where `a` is
+// gone by the time that AF is wanted, it follows from the others; then `a` is not kept alive for AF's sake.
+enum class AfKind : uint8_t { kPlain, kSum, kDifference, kNegation };
 enum class FenceKind : uint8_t { kLoad, kStore, kFull };
 enum class StringOp : uint8_t { kMovs, kStos, kLods, kScas, kCmps };
 enum class RepKind : uint8_t { kNone, kRep, kRepne };

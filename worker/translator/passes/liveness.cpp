@@ -106,8 +106,7 @@ class BlockWalk {
 
  private:
   void count_uses(const Op& op) {
-    // A difference or sum names its result as well as `a`; `a` is only a hint then.
-    const bool hint = op.code == Opcode::kSetAf && static_cast<AfKind>(op.aux2) != AfKind::kPlain;
+    const bool hint = is_hint(op);
     if (op.a != kNoValue && !hint) ++region_.ops[op.a].uses;
     if (op.b != kNoValue) ++region_.ops[op.b].uses;
     if (op.c != kNoValue) ++region_.ops[op.c].uses;

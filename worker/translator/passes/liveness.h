@@ -13,6 +13,11 @@ namespace phybin::passes {
 // Fills Block::live_in and Op::{flags_live, sunk, dead, uses, home}.
 void analyse_liveness(ir::Region& region);
 
+// True of a SetAf that waits for an edge and does not keep its operand `a` alive (ir.h, AfKind).
+inline bool is_hint(const ir::Op& op) {
+  return op.code == ir::Opcode::kSetAf && op.sunk && static_cast<ir::AfKind>(op.aux2) != ir::AfKind::kPlain;
+}
+
 // Index of the block that starts at `address`, or -1.
 int find_block(const ir::Region& region, uint64_t address);
 

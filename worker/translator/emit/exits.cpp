@@ -1,0 +1,354 @@
+// Terminators: how control leaves a block, a region, and the translated code.
+//
+// Flags at exits. Almost no code reads flags across a call, a return or a jump out of a region, so exits do not make
+// them canonical on their hot path. An entry whose code needs flags (RegionEntry::live_in) can be reached only through
+// paths that have done so: the second slot of a pair, table and shadow stack keys with kNeedsFlags. The first slot and
+// plain keys lead to entries that take no flags. Where the hot path finds nothing, the cold path makes the flags
+// canonical and looks in the other place. (docs/design.md, "Flags at exits".)
+//
+// Registers at exits: x16 guest target or guest return address, x17 and x30 scratch; all else is guest state.
+#include "worker/translator/emit/emitter.h"
+#include "worker/translator/passes/liveness.h"
+
+namespace phybin::emit {
+
+using a64::Cond;
+using a64::Gpr;
+using a64::Label;
+using ir::Op;
+
+namespace {
+
+constexpr unsigned kGuestRsp = 4;
+constexpr auto kLookupOffset = static_cast<int32_t>(offsetof(GuestState, lookup));
+
+void load_guest_address(Emitter& e, Gpr reg, uint64_t address) {
+  if (e.a.mov_imm_words(address) <= 1) {
+    e.a.mov_imm(true, reg, address);
+  } else {
+    e.a.ldr_literal(true, reg, e.a.literal64(address));
+  }
+}
+
+// Jumps (or calls) to the guest address in x16 through the thread's table.
+void probe_table(Emitter& e, Label cold, bool call) {
+  e.a.ubfiz(true, kScratch1, kScratch0, 4, kLookupBits);
+  e.a.add(true, kScratch1, kState, kScratch1);
+  e.a.ldp(true, kScratch1, kScratch2, kScratch1, kLookupOffset);
+  e.a.sub(true, kScratch1, kScratch1, kScratch0);
+  e.a.cbnz(true, kScratch1, cold);
+  if (call) {
+    e.a.blr(kScratch2);
+  } else {
+    e.a.br(kScratch2);
+  }
+}
+
+// The guest's return address onto the guest stack, and with the host's onto the shadow stack. Ends with the flags that
+// are pending behind the call.
+Label push_return(Emitter& e, uint64_t return_address, int return_block, ir::FlagMask needs) {
+  load_guest_address(e, kScratch0, return_address);
+  if (e.ordered()) {
+    e.a.sub_imm(true, kScratch1, gpr_home(kGuestRsp), 8);
+    e.fault_point();
+    e.a.stlr(a64::kD, kScratch0, kScratch1);
+    e.shift_home(kGuestRsp, -8);
+    e.a.mov(true, gpr_home(kGuestRsp), kScratch1);
+  } else {
+    e.fault_point();
+    e.shift_home(kGuestRsp, -8);
+    e.a.str_pre(true, kScratch0, gpr_home(kGuestRsp), -8);
+  }
+  if (needs != 0) e.a.orr_imm(true, kScratch0, kScratch0, kNeedsFlags);
+  const bool next = return_block == e.current_block() + 1;
+  const Label site = next ? e.block_label(return_block) : e.a.new_label();
+  e.a.adr(kScratch1, site);
+  e.a.pair_pre(a64::PairOp::STP_X, kScratch0, kScratch1, kShadowStack, -16);
+  return site;
+}
+
+// Behind a call: where its return site is not the next block, a jump to it. Returns come here with flags as `needs` says.
+void place_return_site(Emitter& e, Label site, uint64_t return_address, int return_block) {
+  if (return_block == e.current_block() + 1) return;
+  e.a.bind(site);
+  if (return_block >= 0) {
+    e.a.b(e.block_label(return_block));
+  } else {
+    e.exit_direct(return_address, PendingFlags{}, -1);
+  }
+}
+
+bool in_registers(const PendingFlags& p) {
+  if (p.has_pf && p.pf.kind != Source::Kind::kRegister) return false;
+  if (p.has_af && (p.af_a.kind != Source::Kind::kRegister || p.af_b.kind != Source::Kind::kRegister)) return false;
+  return true;
+}
+
+}  // namespace
+
+uint16_t Emitter::new_slot_pair(uint64_t target) {
+  for (std::size_t i = 0; i < out_.slot_pairs.size(); ++i) {
+    if (out_.slot_pairs[i].target == target) return static_cast<uint16_t>(i);
+  }
+  out_.slot_pairs.push_back({target});
+  return static_cast<uint16_t>(out_.slot_pairs.size() - 1);
+}
+
+void Emitter::load_slot(Gpr reg, uint16_t pair, bool second, bool address_only) {
+  out_.slots.push_back({a.offset(), pair, second, address_only});
+  a.word((address_only ? 0x10000000u : 0x58000000u) | reg);
+}
+
+uint16_t Emitter::add_resume_point(uint64_t address) {
+  out_.instructions.push_back({address, 0});
+  return static_cast<uint16_t>(out_.instructions.size() - 1);
+}
+
+void Emitter::poll(uint16_t instruction, FlagForm form) {
+  if (!options.safepoints) return;
+  LocationEntry entry{};
+  entry.instruction = instruction;
+  entry.flag_form = form;
+  entry.pf = kPfHome;
+  entry.af_a = kAfHome;
+  entry.af_b = a64::kZr;
+  entry.is_poll = true;
+  add_location(entry);
+  a.ldur(false, a64::kZr, kState, kPollDisplacement);
+}
+
+void Emitter::edge(uint64_t target, const PendingFlags& pending, int from_block, bool may_fall_through) {
+  const int block = passes::find_block(region, target);
+  if (block < 0) {
+    exit_direct(target, pending, from_block);
+    return;
+  }
+  const ir::Block& to = region.blocks[static_cast<std::size_t>(block)];
+  materialise(pending, to.live_in);
+  if (block <= from_block) {
+    poll(region.ops[to.first].instruction, FlagForm::kCanonical);
+  } else if (may_fall_through && block == from_block + 1) {
+    return;
+  }
+  a.b(block_label(block));
+}
+
+void Emitter::exit_direct(uint64_t target, const PendingFlags& pending, int from_block) {
+  PendingFlags rest = pending;
+  if (from_block >= 0 && options.safepoints && target <= region.blocks[static_cast<std::size_t>(from_block)].address) {
+    if (!in_registers(rest)) {
+      materialise(rest, ir::kAllFlags);
+      rest = PendingFlags{};
+    }
+    poll(add_resume_point(target), rest.form);
+    LocationEntry& entry = out_.locations.back();
+    if (rest.has_pf) entry.pf = rest.pf.reg;
+    if (rest.has_af) {
+      entry.af_a = rest.af_a.reg;
+      entry.af_b = rest.af_b.reg;
+    }
+  }
+  const uint16_t pair = new_slot_pair(target);
+  const Label cold = a.new_label();
+  load_slot(kScratch1, pair, false, false);
+  a.cbz(true, kScratch1, cold);
+  a.br(kScratch1);
+  cold_exits.push_back({cold, pair, target, rest});
+}
+
+// The cold halves of exits: flags canonical, then the second slot, then the runtime.
+void Emitter::flush_exits() {
+  for (std::size_t i = 0; i < cold_exits.size(); ++i) {
+    const ColdExit x = cold_exits[i];
+    a.bind(x.label);
+    materialise(x.pending, ir::kAllFlags);
+    const Label unresolved = a.new_label();
+    load_slot(kScratch1, x.pair, true, false);
+    a.cbz(true, kScratch1, unresolved);
+    a.br(kScratch1);
+    a.bind(unresolved);
+    load_guest_address(*this, kScratch0, x.target);
+    load_slot(kScratch1, x.pair, false, true);
+    go_to_stub(Stub::kResolveSlotFlags, false);
+  }
+  for (const ColdIndirect& x : cold_indirects) {
+    a.bind(x.label);
+    if (x.is_return) {
+      // x17 = shadow stack's key - target, x30 = host address found there: the address may have been right, for code
+      // that needs flags.
+      materialise(x.pending, ir::kAllFlags);
+      const Label miss = a.new_label();
+      a.eor_imm(true, kScratch1, kScratch1, kNeedsFlags);
+      a.cbnz(true, kScratch1, miss);
+      a.ret(kScratch2);
+      a.bind(miss);
+      go_to_stub(Stub::kReturnMiss, false);
+    } else {
+      materialise(x.pending, ir::kAllFlags);
+      go_to_stub(Stub::kLookupFlags, false);
+    }
+  }
+}
+
+void Emitter::emit_entry_tables() {
+  for (std::size_t i = 0; i < region.blocks.size(); ++i) {
+    const ir::Block& block = region.blocks[i];
+    if (block.is_entry) out_.entries.push_back({block.address, a.offset_of(block_labels_[i]), block.live_in});
+  }
+}
+
+void emit_Jump(Emitter& e, const Op& op) {
+  e.edge(static_cast<uint64_t>(op.imm), e.pending_flags(), e.current_block(), true);
+}
+
+namespace {
+
+// The taken side of a conditional branch: straight to its block when nothing is left to do on the way there.
+Label taken_label(Emitter& e, uint64_t target, const PendingFlags& pending) {
+  const int block = passes::find_block(e.region, target);
+  if (block > e.current_block()) {
+    const ir::FlagMask needs = e.region.blocks[static_cast<std::size_t>(block)].live_in;
+    const bool nzcv_done = pending.form == FlagForm::kCanonical || (needs & ir::kNzcv) == 0 ||
+                           ((needs & ir::kC) == 0 && pending.form != FlagForm::kFloat);
+    const bool pf_done = (!pending.has_pf && pending.form != FlagForm::kFloat) || (needs & (ir::kP | ir::kA)) == 0;
+    const bool af_done = (!pending.has_af && pending.form != FlagForm::kFloat) || (needs & ir::kA) == 0;
+    if (nzcv_done && pf_done && af_done) return e.block_label(block);
+  }
+  e.deferred_edges.push_back({e.a.new_label(), target, pending, e.current_block()});
+  return e.deferred_edges.back().label;
+}
+
+}  // namespace
+
+void emit_Branch(Emitter& e, const Op& op) {
+  const auto target = static_cast<uint64_t>(op.imm);
+  const uint64_t fallthrough = e.this_block().fallthrough;
+  if ((op.aux & 0xe) == 10 && e.flag_form() != FlagForm::kFloat) {
+    e.parity(kScratch0);
+    const PendingFlags pending = e.pending_flags();
+    const Label taken = taken_label(e, target, pending);
+    if (op.aux == 10) {
+      e.a.cbnz(false, kScratch0, taken);
+    } else {
+      e.a.cbz(false, kScratch0, taken);
+    }
+    e.edge(fallthrough, pending, e.current_block(), true);
+    return;
+  }
+  Cond second;
+  const Cond cond = e.condition(op.aux, second);
+  const PendingFlags pending = e.pending_flags();
+  const Label taken = taken_label(e, target, pending);
+  if (second == Cond::AL) {
+    e.a.b_cond(cond, taken);
+  } else if (cond == Cond::EQ) {
+    e.a.b_cond(cond, taken);
+    e.a.b_cond(second, taken);
+  } else {
+    // NE holds only for ordered operands: skip when equal, taken when the second one holds as well.
+    const Label skip = e.a.new_label();
+    e.a.b_cond(a64::invert(cond), skip);
+    e.a.b_cond(second, taken);
+    e.a.bind(skip);
+  }
+  e.edge(fallthrough, pending, e.current_block(), true);
+}
+
+void emit_BranchZero(Emitter& e, const Op& op) {
+  const Gpr x = e.use(op.a);
+  const PendingFlags pending = e.pending_flags();
+  const Label taken = taken_label(e, static_cast<uint64_t>(op.imm), pending);
+  if (op.aux == 0) {
+    e.a.cbz(op.width == 64, x, taken);
+  } else {
+    e.a.cbnz(op.width == 64, x, taken);
+  }
+  e.edge(e.this_block().fallthrough, pending, e.current_block(), true);
+}
+
+void emit_JumpIndirect(Emitter& e, const Op& op) {
+  const Gpr target = e.use(op.a);
+  if (e.options.safepoints) {
+    e.add_location(e.location(true));
+    e.a.ldur(false, a64::kZr, kState, kPollDisplacement);
+  }
+  e.a.mov(true, kScratch0, target);
+  const Label cold = e.a.new_label();
+  probe_table(e, cold, false);
+  e.cold_indirects.push_back({cold, e.pending_flags(), false});
+}
+
+void emit_Call(Emitter& e, const Op& op) {
+  const uint64_t return_address = e.this_block().fallthrough;
+  const int return_block = passes::find_block(e.region, return_address);
+  const auto target = static_cast<uint64_t>(op.imm);
+  const Label site = push_return(e, return_address, return_block, passes::edge_flags(e.region, return_address));
+  const PendingFlags pending = e.pending_flags();
+  const int target_block = passes::find_block(e.region, target);
+  if (target_block >= 0) {
+    e.materialise(pending, e.region.blocks[static_cast<std::size_t>(target_block)].live_in);
+    e.a.bl(e.block_label(target_block));
+  } else {
+    const uint16_t pair = e.new_slot_pair(target);
+    const Label cold = e.a.new_label();
+    e.load_slot(kScratch1, pair, false, false);
+    e.a.cbz(true, kScratch1, cold);
+    e.a.blr(kScratch1);
+    e.cold_exits.push_back({cold, pair, target, pending});
+  }
+  place_return_site(e, site, return_address, return_block);
+}
+
+void emit_CallIndirect(Emitter& e, const Op& op) {
+  const uint64_t return_address = e.this_block().fallthrough;
+  const int return_block = passes::find_block(e.region, return_address);
+  const Gpr target = e.use(op.a);
+  // The push may move RSP while the target is RSP itself, and uses x16: the target keeps a register of its own.
+  const Gpr kept = e.temporary();
+  e.a.mov(true, kept, target);
+  const Label site = push_return(e, return_address, return_block, passes::edge_flags(e.region, return_address));
+  e.a.mov(true, kScratch0, kept);
+  const Label cold = e.a.new_label();
+  probe_table(e, cold, true);
+  e.cold_indirects.push_back({cold, e.pending_flags(), false});
+  place_return_site(e, site, return_address, return_block);
+}
+
+void emit_Return(Emitter& e, const Op& op) {
+  const Gpr rsp = gpr_home(kGuestRsp);
+  if (e.ordered()) {
+    e.fault_point();
+    e.a.ldar(a64::kD, kScratch0, rsp);
+    e.shift_home(kGuestRsp, 8 + op.imm);
+    e.a.add_imm(true, rsp, rsp, 8);
+  } else {
+    e.fault_point();
+    e.shift_home(kGuestRsp, 8 + op.imm);
+    e.a.ldr_post(true, kScratch0, rsp, 8);
+  }
+  if (op.imm != 0) {
+    e.a.mov_imm(true, kScratch1, static_cast<uint64_t>(op.imm));
+    e.a.add(true, rsp, rsp, kScratch1);
+  }
+  const Label cold = e.a.new_label();
+  e.a.pair_post(a64::PairOp::LDP_X, kScratch1, kScratch2, kShadowStack, 16);
+  e.a.sub(true, kScratch1, kScratch1, kScratch0);
+  e.a.cbnz(true, kScratch1, cold);
+  e.a.ret(kScratch2);
+  e.cold_indirects.push_back({cold, e.pending_flags(), true});
+}
+
+void emit_Syscall(Emitter& e, const Op&) {
+  e.materialise(e.pending_flags(), ir::kAllFlags);
+  load_guest_address(e, kScratch0, e.this_block().fallthrough);
+  e.go_to_stub(Stub::kSyscall, false);
+}
+
+void emit_Trap(Emitter& e, const Op& op) {
+  e.materialise(e.pending_flags(), ir::kAllFlags);
+  load_guest_address(e, kScratch0, e.instruction_address());
+  e.a.mov_imm(false, kScratch1, static_cast<uint32_t>(op.aux) | static_cast<uint32_t>(op.imm & 0xff) << 8);
+  e.go_to_stub(Stub::kTrap, false);
+}
+
+}  // namespace phybin::emit

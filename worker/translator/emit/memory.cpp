@@ -1,0 +1,403 @@
+// Guest state and guest memory.
+//
+// Addresses fold into A64's addressing modes: [base, #scaled or unscaled displacement], [base, index, LSL #size]; what
+// does not fit is added up in kScratch0. Under the x86 memory model (kTso) integer accesses are LDAR/LDAPR and STLR, or
+// plain ones with DMB where the options say so; vector accesses, which have no ordered form, always use DMB: a barrier
+// against later accesses behind each load, one against earlier stores before each store (loads have theirs already).
+#include "worker/translator/emit/emitter.h"
+
+namespace phybin::emit {
+
+using a64::Extend;
+using a64::Gpr;
+using a64::MemOp;
+using a64::Size;
+using a64::Vec;
+using ir::kNoValue;
+using ir::Op;
+using ir::Opcode;
+
+namespace {
+
+constexpr uint8_t size_log2(unsigned bits) {
+  return static_cast<uint8_t>(bits == 8 ? 0 : bits == 16 ? 1 : bits == 32 ? 2 : bits == 64 ? 3 : 4);
+}
+
+MemOp integer_load(const Op& op) {
+  if (op.code == Opcode::kLoadSigned) {
+    const bool to64 = op.aux2 == 64;
+    switch (op.width) {
+      case 8:
+        return to64 ? MemOp::LDRSB_X : MemOp::LDRSB_W;
+      case 16:
+        return to64 ? MemOp::LDRSH_X : MemOp::LDRSH_W;
+      default:
+        return MemOp::LDRSW;
+    }
+  }
+  static constexpr MemOp kLoads[4] = {MemOp::LDRB, MemOp::LDRH, MemOp::LDR_W, MemOp::LDR_X};
+  return kLoads[size_log2(op.width)];
+}
+
+MemOp integer_store(unsigned bits) {
+  static constexpr MemOp kStores[4] = {MemOp::STRB, MemOp::STRH, MemOp::STR_W, MemOp::STR_X};
+  return kStores[size_log2(bits)];
+}
+
+// reg = from + value, for any value; reg may be from.
+void add_constant(Emitter& e, Gpr reg, Gpr from, int64_t value) {
+  const uint64_t magnitude = value < 0 ? 0 - static_cast<uint64_t>(value) : static_cast<uint64_t>(value);
+  if (magnitude < 0x1000 || ((magnitude & 0xfff) == 0 && magnitude < 0x1000000)) {
+    const bool shifted = magnitude >= 0x1000;
+    const auto imm = static_cast<uint32_t>(shifted ? magnitude >> 12 : magnitude);
+    if (value < 0) {
+      e.a.sub_imm(true, reg, from, imm, shifted);
+    } else {
+      e.a.add_imm(true, reg, from, imm, shifted);
+    }
+  } else if (magnitude < 0x1000000) {
+    if (value < 0) {
+      e.a.sub_imm(true, reg, from, static_cast<uint32_t>(magnitude >> 12), true);
+      e.a.sub_imm(true, reg, reg, static_cast<uint32_t>(magnitude & 0xfff));
+    } else {
+      e.a.add_imm(true, reg, from, static_cast<uint32_t>(magnitude >> 12), true);
+      e.a.add_imm(true, reg, reg, static_cast<uint32_t>(magnitude & 0xfff));
+    }
+  } else {
+    const Gpr t = from == kScratch1 ? kScratch2 : kScratch1;
+    e.a.mov_imm(true, t, static_cast<uint64_t>(value));
+    e.a.add(true, reg, from, t);
+  }
+}
+
+void load_address_constant(Emitter& e, Gpr reg, uint64_t value) {
+  if (e.a.mov_imm_words(value) <= 1) {
+    e.a.mov_imm(true, reg, value);
+  } else {
+    e.a.ldr_literal(true, reg, e.a.literal64(value));
+  }
+}
+
+// A place to access: [base, #disp], or [base, index, LSL].
+struct Place {
+  Gpr base;
+  Gpr index = a64::kZr;
+  bool has_index = false;
+  bool scaled = false;
+  int64_t disp = 0;
+};
+
+// Folds as much of the address as an access of 2^size bytes can take.
+Place place(Emitter& e, const Op& op, uint8_t size) {
+  Place p{};
+  const bool fits_disp = (op.imm >= -256 && op.imm < 256) ||
+                         (op.imm >= 0 && (op.imm & ((1 << size) - 1)) == 0 && (op.imm >> size) < 4096);
+  if (op.a == kNoValue && op.b == kNoValue) {
+    load_address_constant(e, kScratch0, static_cast<uint64_t>(op.imm));
+    p.base = kScratch0;
+    return p;
+  }
+  if (op.b == kNoValue) {
+    const Gpr base = e.use(op.a);
+    p.base = base;
+    if (fits_disp) {
+      p.disp = op.imm;
+    } else {
+      // The part of the displacement that an access can hold stays with it.
+      const int64_t low = op.imm & (int64_t{0xfff} << size);
+      const int64_t high = op.imm - low;
+      const bool split = (op.imm & ((1 << size) - 1)) == 0 && high > 0 && high < 0x1000000 && (high & 0xfff) == 0;
+      add_constant(e, kScratch0, base, split ? high : op.imm);
+      p.base = kScratch0;
+      p.disp = split ? low : 0;
+    }
+    return p;
+  }
+  const Gpr index = e.use(op.b);
+  if (op.a == kNoValue) {
+    if (op.imm == 0 || fits_disp) {
+      e.a.lsl_imm(true, kScratch0, index, op.aux);
+      p.base = kScratch0;
+      p.disp = op.imm;
+    } else {
+      load_address_constant(e, kScratch0, static_cast<uint64_t>(op.imm));
+      if (op.aux == 0 || op.aux == size) {
+        p.base = kScratch0;
+        p.index = index;
+        p.has_index = true;
+        p.scaled = op.aux != 0;
+      } else {
+        e.a.add_shifted(true, kScratch0, kScratch0, index, a64::LSL, op.aux);
+        p.base = kScratch0;
+      }
+    }
+    return p;
+  }
+  const Gpr base = e.use(op.a);
+  if (op.imm == 0 && (op.aux == 0 || op.aux == size)) {
+    p.base = base;
+    p.index = index;
+    p.has_index = true;
+    p.scaled = op.aux != 0;
+    return p;
+  }
+  e.a.add_shifted(true, kScratch0, base, index, a64::LSL, op.aux);
+  p.base = kScratch0;
+  if (fits_disp) {
+    p.disp = op.imm;
+  } else {
+    add_constant(e, kScratch0, kScratch0, op.imm);
+  }
+  return p;
+}
+
+void access(Emitter& e, MemOp op, uint8_t size, uint8_t reg, const Place& p) {
+  e.fault_point();
+  if (p.has_index) {
+    e.a.mem_reg(op, reg, p.base, p.index, Extend::UXTX, p.scaled);
+  } else if (p.disp >= 0 && (p.disp & ((1 << size) - 1)) == 0 && (p.disp >> size) < 4096) {
+    e.a.mem(op, reg, p.base, static_cast<uint32_t>(p.disp));
+  } else {
+    e.a.mem_unscaled(op, reg, p.base, static_cast<int32_t>(p.disp));
+  }
+}
+
+bool by_barriers(const Emitter& e) { return e.options.ordered_by_barriers; }
+
+void sign_extend_loaded(Emitter& e, const Op& op, Gpr d) {
+  if (op.code != Opcode::kLoadSigned) return;
+  e.a.sbfx(op.aux2 == 64, d, d, 0, op.width);
+}
+
+}  // namespace
+
+Gpr Emitter::address(const Op& op) {
+  if (op.a == kNoValue && op.b == kNoValue) {
+    load_address_constant(*this, kScratch0, static_cast<uint64_t>(op.imm));
+    return kScratch0;
+  }
+  if (op.b == kNoValue) {
+    const Gpr base = use(op.a);
+    if (op.imm == 0) return base;
+    add_constant(*this, kScratch0, base, op.imm);
+    return kScratch0;
+  }
+  const Gpr index = use(op.b);
+  if (op.a == kNoValue) {
+    a.lsl_imm(true, kScratch0, index, op.aux);
+  } else {
+    a.add_shifted(true, kScratch0, use(op.a), index, a64::LSL, op.aux);
+  }
+  if (op.imm != 0) add_constant(*this, kScratch0, kScratch0, op.imm);
+  return kScratch0;
+}
+
+void emit_Invalid(Emitter&, const Op&) {}
+
+void emit_GetGpr(Emitter& e, const Op& op) {
+  e.values_[e.current_].where = Emitter::Where::kHome;
+  e.values_[e.current_].reg = op.aux;
+  e.home_[op.aux] = e.current_;
+}
+
+void emit_GetVec(Emitter& e, const Op& op) {
+  e.values_[e.current_].where = Emitter::Where::kHome;
+  e.values_[e.current_].reg = op.aux;
+  e.vec_home_[op.aux] = e.current_;
+}
+
+void emit_Const(Emitter& e, const Op&) { e.values_[e.current_].where = Emitter::Where::kConst; }
+void emit_GuestAddress(Emitter& e, const Op&) { e.values_[e.current_].where = Emitter::Where::kConst; }
+
+void emit_SetGpr(Emitter& e, const Op& op) {
+  using Where = Emitter::Where;
+  auto& v = e.values_[op.a];
+  if (v.where == Where::kHome && v.reg == op.aux) return;
+  if (v.where == Where::kConst) {
+    const auto imm = static_cast<uint64_t>(e.constant(op.a));
+    e.evict_home(op.aux);
+    if (e.a.mov_imm_words(imm) > 2) {
+      e.a.ldr_literal(true, gpr_home(op.aux), e.a.literal64(imm));
+    } else {
+      e.a.mov_imm(true, gpr_home(op.aux), imm);
+    }
+    return;
+  }
+  const Gpr from = e.use(op.a);
+  e.evict_home(op.aux);
+  e.a.mov(true, gpr_home(op.aux), from);
+  if (v.where == Where::kTemp && v.remaining > 1) {
+    // Further reads take the home; the temporary is free.
+    e.temp_[v.reg] = kNoValue;
+    e.free_int_ |= 1u << v.reg;
+    v.where = Where::kHome;
+    v.reg = op.aux;
+    e.home_[op.aux] = op.a;
+  }
+}
+
+void emit_SetVec(Emitter& e, const Op& op) {
+  using Where = Emitter::Where;
+  auto& v = e.values_[op.a];
+  if (v.where == Where::kHome && v.reg == op.aux) return;
+  const Vec from = e.use_vec(op.a);
+  e.evict_vec_home(op.aux);
+  e.a.vmov(true, vec_home(op.aux), from);
+  if (v.where == Where::kTemp && v.remaining > 1) {
+    e.vec_temp_[v.reg] = kNoValue;
+    e.free_vec_ |= 1u << v.reg;
+    v.where = Where::kHome;
+    v.reg = op.aux;
+    e.vec_home_[op.aux] = op.a;
+  }
+}
+
+void emit_GetState(Emitter& e, const Op& op) {
+  static constexpr MemOp kLoads[4] = {MemOp::LDRB, MemOp::LDRH, MemOp::LDR_W, MemOp::LDR_X};
+  e.a.mem(kLoads[size_log2(op.width)], e.def(op), kState, static_cast<uint32_t>(op.imm));
+}
+
+void emit_SetState(Emitter& e, const Op& op) {
+  e.a.mem(integer_store(op.width), e.use_or_zero(op.a), kState, static_cast<uint32_t>(op.imm));
+}
+
+void emit_GetStateVec(Emitter& e, const Op& op) {
+  e.a.ldr_v(Size(size_log2(op.width)), e.def_vec(op), kState, static_cast<uint32_t>(op.imm));
+}
+
+void emit_SetStateVec(Emitter& e, const Op& op) {
+  e.a.str_v(Size(size_log2(op.width)), e.use_vec(op.a), kState, static_cast<uint32_t>(op.imm));
+}
+
+void emit_Load(Emitter& e, const Op& op) {
+  const uint8_t size = size_log2(op.width);
+  if (!e.ordered()) {
+    const Place p = place(e, op, size);
+    access(e, integer_load(op), size, e.def(op), p);
+    return;
+  }
+  if (by_barriers(e)) {
+    const Place p = place(e, op, size);
+    access(e, integer_load(op), size, e.def(op), p);
+    e.a.dmb(a64::Barrier::ISHLD);
+    return;
+  }
+  if (e.host.lrcpc2 && op.b == kNoValue && op.a != kNoValue && op.imm >= -256 && op.imm < 256) {
+    const Gpr base = e.use(op.a);
+    const Gpr d = e.def(op);
+    e.fault_point();
+    e.a.ldapur(Size(size), d, base, static_cast<int32_t>(op.imm));
+    sign_extend_loaded(e, op, d);
+    return;
+  }
+  const Gpr address = e.address(op);
+  const Gpr d = e.def(op);
+  e.fault_point();
+  if (e.host.lrcpc) {
+    e.a.ldapr(Size(size), d, address);
+  } else {
+    e.a.ldar(Size(size), d, address);
+  }
+  sign_extend_loaded(e, op, d);
+}
+
+void emit_LoadSigned(Emitter& e, const Op& op) { emit_Load(e, op); }
+
+void emit_Store(Emitter& e, const Op& op) {
+  const uint8_t size = size_log2(op.width);
+  const Gpr value = e.use_or_zero(op.c);
+  if (!e.ordered() || by_barriers(e)) {
+    const Place p = place(e, op, size);
+    if (e.ordered()) e.a.dmb(a64::Barrier::ISH);
+    access(e, integer_store(op.width), size, value, p);
+    return;
+  }
+  if (e.host.lrcpc2 && op.b == kNoValue && op.a != kNoValue && op.imm >= -256 && op.imm < 256) {
+    const Gpr base = e.use(op.a);
+    e.fault_point();
+    e.a.stlur(Size(size), value, base, static_cast<int32_t>(op.imm));
+    return;
+  }
+  const Gpr address = e.address(op);
+  e.fault_point();
+  e.a.stlr(Size(size), value, address);
+}
+
+void emit_LoadVec(Emitter& e, const Op& op) {
+  const uint8_t size = size_log2(op.width);
+  const Place p = place(e, op, size);
+  static constexpr MemOp kLoads[5] = {MemOp::LDR_B, MemOp::LDR_H, MemOp::LDR_S, MemOp::LDR_D, MemOp::LDR_Q};
+  access(e, kLoads[size], size, e.def_vec(op), p);
+  if (e.ordered()) e.a.dmb(a64::Barrier::ISHLD);
+}
+
+void emit_StoreVec(Emitter& e, const Op& op) {
+  const uint8_t size = size_log2(op.width);
+  const Vec value = e.use_vec(op.c);
+  const Place p = place(e, op, size);
+  static constexpr MemOp kStores[5] = {MemOp::STR_B, MemOp::STR_H, MemOp::STR_S, MemOp::STR_D, MemOp::STR_Q};
+  if (e.ordered()) e.a.dmb(a64::Barrier::ISH);
+  access(e, kStores[size], size, value, p);
+}
+
+void emit_Prefetch(Emitter& e, const Op& op) {
+  const Gpr address = e.address(op);
+  e.a.prfm(op.aux2 != 0 ? a64::Prefetch::PSTL1KEEP : a64::Prefetch::PLDL1KEEP, address);
+}
+
+void emit_Push(Emitter& e, const Op& op) {
+  constexpr unsigned kRsp = 4;
+  const Gpr rsp = gpr_home(kRsp);
+  const Gpr value = e.use_or_zero(op.a);
+  const int32_t bytes = op.width / 8;
+  if (e.ordered() || value == rsp) {
+    // PUSH RSP stores the old value: the store must not write its own base.
+    e.a.sub_imm(true, kScratch0, rsp, static_cast<uint32_t>(bytes));
+    if (e.ordered() && by_barriers(e)) e.a.dmb(a64::Barrier::ISH);
+    e.fault_point();
+    if (e.ordered() && !by_barriers(e)) {
+      e.a.stlr(Size(size_log2(op.width)), value, kScratch0);
+    } else {
+      e.a.mem(integer_store(op.width), value, kScratch0, 0);
+    }
+    e.shift_home(kRsp, -bytes);
+    e.a.mov(true, rsp, kScratch0);
+    return;
+  }
+  e.shift_home(kRsp, -bytes);
+  e.fault_point();
+  e.a.mem_pre(integer_store(op.width), value, rsp, -bytes);
+}
+
+void emit_Pop(Emitter& e, const Op& op) {
+  constexpr unsigned kRsp = 4;
+  const Gpr rsp = gpr_home(kRsp);
+  const int32_t bytes = op.width / 8;
+  const MemOp load = op.width == 64 ? MemOp::LDR_X : MemOp::LDRH;
+  e.shift_home(kRsp, bytes);
+  Gpr d = e.def(op);
+  if (e.ordered()) {
+    e.fault_point();
+    e.a.ldar(Size(size_log2(op.width)), d, rsp);
+    e.a.add_imm(true, rsp, rsp, static_cast<uint32_t>(bytes));
+    return;
+  }
+  e.fault_point();
+  e.a.mem_post(load, d, rsp, bytes);
+}
+
+void emit_Fence(Emitter& e, const Op& op) {
+  switch (static_cast<ir::FenceKind>(op.aux)) {
+    case ir::FenceKind::kLoad:
+      e.a.dmb(a64::Barrier::ISHLD);
+      break;
+    case ir::FenceKind::kStore:
+      e.a.dmb(a64::Barrier::ISHST);
+      break;
+    case ir::FenceKind::kFull:
+      e.a.dmb(a64::Barrier::ISH);
+      break;
+  }
+}
+
+}  // namespace phybin::emit
