@@ -21,6 +21,12 @@ constexpr EmitFunction kEmit[static_cast<unsigned>(Opcode::kCount)] = {
 constexpr uint32_t kAllIntTemps = (1u << kIntTemps) - 1;
 constexpr uint32_t kAllVecTemps = ((1u << kVecTemps) - 1) << kFirstVecTemp;
 
+// Shifts are written out of order only when the count is in a register.
+bool clobbers_early(const Op& op) {
+  if ((ir::info(op.code).properties & ir::kEarlyClobber) == 0) return false;
+  return !(op.code >= Opcode::kShl && op.code <= Opcode::kRor && op.b == kNoValue);
+}
+
 constexpr unsigned lowest(uint32_t mask) { return static_cast<unsigned>(__builtin_ctz(mask)); }
 
 uint32_t spill_offset(unsigned slot) { return static_cast<uint32_t>(offsetof(GuestState, spill) + slot * 8); }
@@ -353,9 +359,8 @@ void Emitter::evict_vec_home(unsigned guest_reg) {
 }
 
 a64::Gpr Emitter::def(const Op& op) {
-  const uint16_t properties = ir::info(op.code).properties;
-  const bool early = (properties & ir::kEarlyClobber) != 0;
-  const bool tied = (properties & ir::kTied) != 0;
+  const bool early = clobbers_early(op);
+  const bool tied = (ir::info(op.code).properties & ir::kTied) != 0;
   bool take_home = op.home != 0xff;
   if (take_home && early) {
     for (const ValueId operand : {op.a, op.b, op.c}) {
@@ -411,9 +416,8 @@ a64::Gpr Emitter::def(const Op& op) {
 }
 
 a64::Vec Emitter::def_vec(const Op& op) {
-  const uint16_t properties = ir::info(op.code).properties;
-  const bool early = (properties & ir::kEarlyClobber) != 0;
-  const bool tied = (properties & ir::kTied) != 0;
+  const bool early = clobbers_early(op);
+  const bool tied = (ir::info(op.code).properties & ir::kTied) != 0;
   bool take_home = op.home != 0xff;
   if (take_home && (early || tied)) {
     for (const ValueId operand : {op.a, op.b, op.c}) {

@@ -117,7 +117,7 @@ enum class ResultClass : uint8_t { kNone, kInt, kVec };
   OP(Shld,           Int,    "iii",    kEarlyClobber) /* c absent: count in imm */                                   \
   OP(Shrd,           Int,    "iii",    kEarlyClobber)                                                                \
   OP(BitTest,        None,   "ii-",    kSideEffect) /* C = bit (b mod width) of a; other flags kept */               \
-  OP(ZeroTest,       None,   "i--",    kSideEffect) /* Z = (a == 0); other flags in flags_def become 0 (BSF, TZCNT with C = Z when aux) */ \
+  OP(MulOverflow,    None,   "ii-",    kSideEffect) /* a = high half, b = low half, width; aux 1: signed. C = V = the product does not fit the low half */ \
   /* Plain A64 shifts without flags: count taken modulo the width (32, 64). */                                       \
   OP(ShiftLeft,      Int,    "ii-",    kPure)                                                                        \
   OP(ShiftRight,     Int,    "ii-",    kPure)                                                                        \

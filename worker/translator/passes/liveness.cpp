@@ -90,15 +90,17 @@ class BlockWalk {
         op.sunk = !op.dead && (read_inside & op.flags_def) == 0;
       } else {
         op.dead = op.uses == 0 && (i.properties & (kSideEffect | kCanFault)) == 0 && (live & op.flags_def) == 0;
-        if (op.code == Opcode::kBitTest || op.code == Opcode::kZeroTest || op.code == Opcode::kSetNzcv ||
+        if (op.code == Opcode::kBitTest || op.code == Opcode::kMulOverflow || op.code == Opcode::kSetNzcv ||
             op.code == Opcode::kSetCarry) {
           op.dead = (live & op.flags_def) == 0;
         }
       }
       if (op.dead) continue;
       const FlagMask killed = killed_flags(op);
-      live = static_cast<FlagMask>((live & ~killed) | op.flags_use);
-      read_inside = static_cast<FlagMask>((read_inside & ~killed) | op.flags_use);
+      // What may stay as it was is read, as far as it is live.
+      const auto use = static_cast<FlagMask>(op.flags_use | (op.flags_def & ~killed & live));
+      live = static_cast<FlagMask>((live & ~killed) | use);
+      read_inside = static_cast<FlagMask>((read_inside & ~killed) | use);
       count_uses(op);
       choose_home(op, static_cast<ValueId>(k));
     }
