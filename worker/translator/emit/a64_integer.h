@@ -125,7 +125,7 @@ namespace phybin::a64 {
   X(nop, 0xd503201f)        \
   X(yield, 0xd503203f)      \
   X(isb, 0xd5033fdf)        \
-  X(clrex, 0xd503305f)      \
+  X(clrex, 0xd5033f5f)      \
   X(cfinv, 0xd500401f)      \
   X(axflag, 0xd500405f)     \
   X(xaflag, 0xd500403f)
