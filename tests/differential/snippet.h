@@ -55,8 +55,7 @@ struct Constraints {
 
 struct Snippet {
   std::vector<Instruction> code;
-  unsigned number = 0;  // of a sequence
-  int main = 0;         // index of the instruction under test, -1 in a sequence
+  int main = 0;  // index of the instruction under test, -1 in a sequence
   Constraints constraints;
 };
 

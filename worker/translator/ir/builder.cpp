@@ -93,6 +93,7 @@ bool Builder::is_zero_extended(ValueId value) const {
       return o.aux == 32;
     case Opcode::kSetCc:
     case Opcode::kGetRflags:
+    case Opcode::kVecMoveMask:
       return true;
     case Opcode::kInsert:
     case Opcode::kCallHelper:

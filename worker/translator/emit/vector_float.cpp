@@ -1,0 +1,273 @@
+// Floating-point arithmetic and comparison, scalar and packed.
+//
+// A64 and x86 agree on every IEEE 754 result with the same rounding mode; they differ in NaNs. The result of an
+// invalid operation is the negative default NaN on x86 (SDM vol. 1, 4.8.3.7) and the positive one here. Of two NaN
+// operands x86 takes the first one (table 4-7), A64 prefers a signaling one (Arm ARM, FPProcessNaNs). So FFixNan
+// looks whether a result is a NaN, which is rare, and then chooses anew in code out of line. It looks at the result
+// and not at FPSR.IOC, which says the same in fewer instructions: reading FPSR waits for all floating-point work in
+// flight on the cores that this runs on, while these checks are off the critical path. Exception flags just gather in
+// FPSR.
+//
+// MIN and MAX are selections on x86 (SDM, "MINPS"), not the IEEE operations, so a comparison and a bitwise select.
+#include "worker/translator/emit/emitter.h"
+#include "worker/translator/emit/nzcv.h"
+
+namespace phybin::emit {
+
+using a64::kB;
+using a64::kD;
+using a64::kS;
+using a64::Size;
+using a64::Vec;
+using ir::Op;
+
+namespace {
+
+constexpr Vec kAbsent = 31;  // FFixNan without a second operand
+
+bool is_packed(const Op& op) { return op.width == 128; }
+
+// `d` = all ones where n CMP m.
+enum class Compare : uint8_t { kEq, kGe, kGt };
+
+void compare(Emitter& e, const Op& op, Compare how, Vec d, Vec n, Vec m) {
+  const bool packed = is_packed(op);
+  switch (how) {
+    case Compare::kEq:
+      return packed ? e.a.vfcmeq(true, op.aux, d, n, m) : e.a.fcmeq_scalar(op.aux, d, n, m);
+    case Compare::kGe:
+      return packed ? e.a.vfcmge(true, op.aux, d, n, m) : e.a.fcmge_scalar(op.aux, d, n, m);
+    case Compare::kGt:
+      return packed ? e.a.vfcmgt(true, op.aux, d, n, m) : e.a.fcmgt_scalar(op.aux, d, n, m);
+  }
+}
+
+void select_by_comparison(Emitter& e, const Op& op, bool less) {
+  const Vec a = e.use_vec(op.a), b = e.use_vec(op.b);
+  const Vec d = e.def_vec(op);
+  const Vec greater = less ? b : a, lesser = less ? a : b;
+  const bool q = is_packed(op);
+  if (a == b) {
+    e.a.vmov(q, d, a);
+  } else if (d == a) {
+    compare(e, op, Compare::kGt, kVecScratch0, greater, lesser);
+    e.a.vbif(q, d, b, kVecScratch0);
+  } else if (d == b) {
+    compare(e, op, Compare::kGt, kVecScratch0, greater, lesser);
+    e.a.vbit(q, d, a, kVecScratch0);
+  } else {
+    compare(e, op, Compare::kGt, d, greater, lesser);
+    e.a.vbsl(q, d, a, b);
+  }
+}
+
+// In every element where r is a NaN: the first source's NaN made quiet, else the second's, else the negative default.
+// The sources of the operation are intact. Setting the exponent and quiet bits of a NaN makes it quiet.
+void cold_fix_nan(Emitter& e, const ColdPath& cold) {
+  const Vec r = cold.regs[0], first = cold.regs[1], second = cold.regs[2];
+  const Size size(cold.regs[3]);
+  const bool packed = cold.regs[4] != 0;
+  const Vec t0 = kVecScratch0, t1 = kVecScratch1, t2 = kVecScratch2;
+  const auto ordered = [&](Vec d, Vec n) {
+    if (packed) {
+      e.a.vfcmeq(true, size, d, n, n);
+    } else {
+      e.a.fcmeq_scalar(size, d, n, n);
+    }
+  };
+  if (size.log2 == 3) {
+    e.a.movz(true, kScratch0, 0x7ff8, 3);
+    e.a.vdup_gpr(true, kD, t1, kScratch0);
+  } else {
+    e.a.movz(false, kScratch0, 0x7fc0, 1);
+    e.a.vdup_gpr(true, kS, t1, kScratch0);
+  }
+  Vec otherwise = t0;  // what an element gets whose first source is not a NaN
+  if (second != kAbsent) {
+    ordered(t0, second);
+    e.a.vorr(packed, t2, second, t1);
+    e.a.vfneg(true, size, t1, t1);
+    e.a.vbsl(packed, t0, t1, t2);
+    e.a.vfneg(true, size, t1, t1);
+  } else {
+    e.a.vfneg(true, size, t0, t1);
+  }
+  e.a.vorr(packed, t1, first, t1);
+  ordered(t2, first);
+  e.a.vbsl(packed, t2, otherwise, t1);
+  ordered(t0, r);
+  e.a.vbif(packed, r, t2, t0);
+  e.a.b(cold.back);
+}
+
+}  // namespace
+
+#define EMIT(OP, name, scalar, packed)         \
+  void emit_##name(Emitter& e, const Op& op) { \
+    const Vec a = e.use_vec(op.a);             \
+    const Vec b = e.use_vec(op.b);             \
+    const Vec d = e.def_vec(op);               \
+    if (is_packed(op)) {                       \
+      e.a.packed(true, op.aux, d, a, b);       \
+    } else {                                   \
+      e.a.scalar(op.aux, d, a, b);             \
+    }                                          \
+  }
+PHYBIN_IR_FLOAT_BINARY(EMIT, _)
+#undef EMIT
+
+void emit_FSqrt(Emitter& e, const Op& op) {
+  const Vec a = e.use_vec(op.a);
+  const Vec d = e.def_vec(op);
+  if (is_packed(op)) {
+    e.a.vfsqrt(true, op.aux, d, a);
+  } else {
+    e.a.fsqrt(op.aux, d, a);
+  }
+}
+
+// The sources may live in registers that the result is to have, so the result is moved there only after the check.
+void emit_FFixNan(Emitter& e, const Op& op) {
+  const Vec r = e.use_vec(op.a);
+  const Vec first = e.use_vec(op.b);
+  const Vec second = op.c != ir::kNoValue && op.c != op.b ? e.use_vec(op.c) : kAbsent;
+  ColdPath& cold = e.add_cold(cold_fix_nan);
+  cold.regs[0] = r;
+  cold.regs[1] = first;
+  cold.regs[2] = second;
+  cold.regs[3] = op.aux;
+  cold.regs[4] = is_packed(op);
+  const a64::Label entry = cold.entry, back = cold.back;
+  Vec probe = r;
+  if (is_packed(op)) {  // the maximum of all elements is a NaN if one of them is
+    probe = kVecScratch0;
+    if (op.aux == 2) {
+      e.a.vfmaxv(probe, r);
+    } else {
+      e.a.fmaxp_scalar(kD, probe, r);
+    }
+  }
+  if (nzcv_is_free(e, op)) {
+    e.a.fcmp(op.aux, probe, probe);
+    e.a.b_cond(a64::Cond::VS, entry);
+  } else {
+    e.a.fcmeq_scalar(op.aux, kVecScratch0, probe, probe);
+    e.a.fmov_to_gpr(op.aux == 3, kScratch0, kVecScratch0);
+    e.a.cbz(op.aux == 3, kScratch0, entry);
+  }
+  e.a.bind(back);
+  const Vec d = e.def_vec(op);
+  if (d != r) e.a.vmov(is_packed(op), d, r);
+}
+
+void emit_FMin(Emitter& e, const Op& op) { select_by_comparison(e, op, true); }
+void emit_FMax(Emitter& e, const Op& op) { select_by_comparison(e, op, false); }
+
+// FCMEQ is quiet, FCMGT and FCMGE are signaling, like the x86 predicates made of them. UNORD and ORD are quiet: the
+// maximum of two numbers is a NaN just if one of them is.
+void emit_FCompareMask(Emitter& e, const Op& op) {
+  const Vec a = e.use_vec(op.a), b = e.use_vec(op.b);
+  const Vec d = e.def_vec(op);
+  const bool q = is_packed(op);
+  const unsigned predicate = op.aux2 & 3u;
+  bool inverted = (op.aux2 & 4) != 0;
+  switch (predicate) {
+    case 0:
+      compare(e, op, Compare::kEq, d, a, b);
+      break;
+    case 1:
+      compare(e, op, Compare::kGt, d, b, a);
+      break;
+    case 2:
+      compare(e, op, Compare::kGe, d, b, a);
+      break;
+    default: {
+      Vec both = a;
+      if (a != b) {
+        both = kVecScratch0;
+        if (q) {
+          e.a.vfmax(true, op.aux, both, a, b);
+        } else {
+          e.a.fmax(op.aux, both, a, b);
+        }
+      }
+      compare(e, op, Compare::kEq, d, both, both);
+      inverted = !inverted;
+      break;
+    }
+  }
+  if (inverted) e.a.vnot(q, d, d);
+}
+
+void emit_FCompare(Emitter& e, const Op& op) {
+  const Vec a = e.use_vec(op.a), b = e.use_vec(op.b);
+  if (op.aux2 != 0) {
+    e.a.fcmpe(op.aux, a, b);
+  } else {
+    e.a.fcmp(op.aux, a, b);
+  }
+  e.set_flags(FlagForm::kFloat);
+}
+
+void emit_FRound(Emitter& e, const Op& op) {
+  const Vec a = e.use_vec(op.a);
+  const Vec d = e.def_vec(op);
+  const unsigned mode = (op.aux2 & 4) != 0 ? ((op.aux2 & 8) != 0 ? 5u : 4u) : op.aux2 & 3u;
+  if (is_packed(op)) {
+    switch (mode) {
+      case 0:
+        return e.a.vfrintn(true, op.aux, d, a);
+      case 1:
+        return e.a.vfrintm(true, op.aux, d, a);
+      case 2:
+        return e.a.vfrintp(true, op.aux, d, a);
+      case 3:
+        return e.a.vfrintz(true, op.aux, d, a);
+      case 4:
+        return e.a.vfrintx(true, op.aux, d, a);
+      default:
+        return e.a.vfrinti(true, op.aux, d, a);
+    }
+  }
+  switch (mode) {
+    case 0:
+      return e.a.frintn(op.aux, d, a);
+    case 1:
+      return e.a.frintm(op.aux, d, a);
+    case 2:
+      return e.a.frintp(op.aux, d, a);
+    case 3:
+      return e.a.frintz(op.aux, d, a);
+    case 4:
+      return e.a.frintx(op.aux, d, a);
+    default:
+      return e.a.frinti(op.aux, d, a);
+  }
+}
+
+// x86 gives 12 bits of the result, without saying which: the full quotient is as good and better.
+void emit_FReciprocal(Emitter& e, const Op& op) {
+  const Vec a = e.use_vec(op.a);
+  const Vec d = e.def_vec(op);
+  e.a.vfmov_imm(true, kS, kVecScratch0, 0x70);  // 1.0
+  if (is_packed(op)) {
+    e.a.vfdiv(true, kS, d, kVecScratch0, a);
+  } else {
+    e.a.fdiv(kS, d, kVecScratch0, a);
+  }
+}
+
+void emit_FReciprocalSqrt(Emitter& e, const Op& op) {
+  const Vec a = e.use_vec(op.a);
+  const Vec d = e.def_vec(op);
+  e.a.vfmov_imm(true, kS, kVecScratch0, 0x70);  // 1.0
+  if (is_packed(op)) {
+    e.a.vfsqrt(true, kS, kVecScratch1, a);
+    e.a.vfdiv(true, kS, d, kVecScratch0, kVecScratch1);
+  } else {
+    e.a.fsqrt(kS, kVecScratch1, a);
+    e.a.fdiv(kS, d, kVecScratch0, kVecScratch1);
+  }
+}
+
+}  // namespace phybin::emit

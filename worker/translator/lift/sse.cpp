@@ -1,0 +1,97 @@
+// See sse.h.
+#include "worker/translator/lift/sse.h"
+
+#include "worker/translator/guest_state.h"
+
+namespace phybin::lift {
+
+using decode::OperandKind;
+
+namespace {
+
+// The x87 state as runtime/helpers/x87_state.h lays it out: eight registers of 16 bytes, then control and status
+// word, then TOP and the byte of occupied registers.
+constexpr int64_t kX87 = offsetof(GuestState, x87);
+constexpr int64_t kX87Exponent = 8;
+constexpr int64_t kX87Top = 132;
+constexpr int64_t kTopZeroAllOccupied = 0xff00;
+
+int64_t mmx_offset(unsigned reg) { return kX87 + 16 * static_cast<int64_t>(reg); }
+
+void set_state(Lifter& l, int64_t offset, uint8_t width, int64_t value) {
+  l.b.op(Opcode::kSetState, width, l.b.constant(value), kNoValue, kNoValue, offset);
+}
+
+}  // namespace
+
+ValueId read_mmx(Lifter& l, unsigned reg) {
+  return l.b.op(Opcode::kGetStateVec, 64, kNoValue, kNoValue, kNoValue, mmx_offset(reg));
+}
+
+void enter_mmx(Lifter& l) { set_state(l, kX87 + kX87Top, 16, kTopZeroAllOccupied); }
+
+void write_mmx(Lifter& l, unsigned reg, ValueId value) {
+  l.b.op(Opcode::kSetStateVec, 64, value, kNoValue, kNoValue, mmx_offset(reg));
+  set_state(l, mmx_offset(reg) + kX87Exponent, 16, 0xffff);
+  enter_mmx(l);
+}
+
+void lift_emms(Lifter& l) { set_state(l, kX87 + kX87Top + 1, 8, 0); }
+
+Address aligned_address(Lifter& l) {
+  Address m = l.memory_address();
+  if (!l.options.sse_check) return m;
+  const bool whole = m.base == kNoValue || m.index != kNoValue || (m.disp & 15) != 0;
+  if (m.index == kNoValue) {
+    // A constant address.
+    const bool absolute = m.base == kNoValue;
+    if (absolute && (m.disp & 15) == 0) return m;
+    if (!absolute && l.b.at(m.base).code == Opcode::kGuestAddress && ((l.b.at(m.base).imm + m.disp) & 15) == 0) {
+      return m;
+    }
+  }
+  if (whole) {
+    m.base = l.address_value(m);
+    m.index = kNoValue;
+    m.scale = 0;
+    m.disp = 0;
+  }
+  m.base = l.b.op(Opcode::kAlignedAddress, 64, m.base);
+  return m;
+}
+
+ValueId read_operand(Lifter& l, unsigned i) {
+  const decode::Operand& o = l.operand(i);
+  switch (o.kind) {
+    case OperandKind::kMmx:
+      return read_mmx(l, o.reg);
+    case OperandKind::kMemory:
+      return l.load_vec(o.size == 16 ? aligned_address(l) : l.memory_address(), l.width(i));
+    default:
+      return l.b.get_vec(o.reg);
+  }
+}
+
+void write_operand(Lifter& l, unsigned i, ValueId value) {
+  const decode::Operand& o = l.operand(i);
+  switch (o.kind) {
+    case OperandKind::kMmx:
+      return write_mmx(l, o.reg, value);
+    case OperandKind::kMemory:
+      return l.store_vec(o.size == 16 ? aligned_address(l) : l.memory_address(), value, l.width(i));
+    default:
+      return l.b.set_vec(o.reg, value);
+  }
+}
+
+void write_scalar(Lifter& l, ValueId value, uint8_t element) {
+  const unsigned reg = l.operand(0).reg;
+  l.b.set_vec(reg, vec(l, Opcode::kVecInsert, 128, element, l.b.get_vec(reg), value));
+}
+
+ValueId with_x86_nan(Lifter& l, uint8_t width, uint8_t element, ValueId result, ValueId a, ValueId b) {
+  if (l.options.fast_math) return result;
+  return l.b.op(Opcode::kFFixNan, width, result, a, b, 0, element);
+}
+
+}  // namespace phybin::lift
