@@ -2,6 +2,7 @@
 // CPU of the machine that runs this program, or its recorded results.
 #include <regex.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -49,7 +50,7 @@ class Harness {
   std::vector<Case> cases_;
   std::map<std::string, unsigned> failures_;  // by form
   std::map<const Snippet*, bool> reported_;
-  uint64_t passed_ = 0, failed_ = 0, dropped_ = 0, done_ = 0;
+  uint64_t passed_ = 0, failed_ = 0, skipped_ = 0, dropped_ = 0, done_ = 0;
   unsigned reports_ = 0;
   std::vector<uint32_t> recorded_;
   size_t replayed_ = 0;
@@ -126,6 +127,7 @@ void Harness::add_form(const Form& form) {
 void Harness::add_sequence(unsigned number) {
   Random random{options_.seed, hash_text("sequence"), number};
   snippets_.push_back(build_sequence(forms_, random));
+  snippets_.back().number = number;
   for (unsigned state = 0; state < kSequenceStates; state++) {
     Random state_random{options_.seed, hash_text("sequence"), number, state + 1};
     add_case(&snippets_.back(), state_random);
@@ -156,7 +158,9 @@ void Harness::report(const Case& item, const Outcome& actual) {
   } else {
     difference = "    another result than the oracle's\n";
   }
-  std::printf("FAILED %s (seed %llu)\n%s%s\n", name_of(item).c_str(), static_cast<unsigned long long>(options_.seed),
+  std::string title = name_of(item);
+  if (item.snippet->main < 0) title += " " + std::to_string(item.snippet->number);
+  std::printf("FAILED %s (seed %llu)\n%s%s\n", title.c_str(), static_cast<unsigned long long>(options_.seed),
               describe_case(shown, address).c_str(), difference.c_str());
   std::fflush(stdout);
 }
@@ -179,6 +183,10 @@ void Harness::check(size_t index, const Outcome* expected, uint32_t digest, cons
   }
   failed_++;
   failures_[name_of(item)]++;
+  if (actual.kind == Outcome::kSkipped) {
+    skipped_++;
+    return;
+  }
   report(item, actual);
 }
 
@@ -264,6 +272,8 @@ int Harness::run() {
     list();
     return 0;
   }
+  const rlimit no_core = {0, 0};
+  setrlimit(RLIMIT_CORE, &no_core);
   char directory[] = "/tmp/difftest-XXXXXX";
   if (!mkdtemp(directory)) {
     std::perror("difftest: mkdtemp");
@@ -279,7 +289,7 @@ int Harness::run() {
   }
   for (unsigned i = 0; i < options_.sequences; i++) add_sequence(i);
   flush();
-  for (const char* name : {"/batch", "/results"}) unlink((directory + std::string(name)).c_str());
+  for (const char* name : {"/batch", "/results", "/messages"}) unlink((directory + std::string(name)).c_str());
   rmdir(directory);
   if (!options_.record.empty()) {
     std::FILE* file = std::fopen(options_.record.c_str(), "wb");
@@ -291,6 +301,9 @@ int Harness::run() {
     }
   }
   for (const auto& [name, count] : failures_) std::printf("%6u failures in %s\n", count, name.c_str());
+  if (skipped_) {
+    std::printf("%llu of the failures not run: their like died before\n", static_cast<unsigned long long>(skipped_));
+  }
   if (dropped_) {
     std::printf("%llu cases left out: the oracle faults on them\n", static_cast<unsigned long long>(dropped_));
   }

@@ -102,8 +102,9 @@ std::string describe_difference(const Case& item, const Outcome& expected, const
                                 const CompareOptions& options) {
   if (actual.kind == Outcome::kTimeout) return "    hangs\n";
   if (actual.kind == Outcome::kDied) {
-    if (WIFSIGNALED(actual.status)) return format("    dies of signal %d\n", WTERMSIG(actual.status));
-    return format("    ends with exit status %d\n", WEXITSTATUS(actual.status));
+    const std::string message = actual.message.empty() ? "" : "    " + actual.message + "\n";
+    if (WIFSIGNALED(actual.status)) return format("    dies of signal %d\n", WTERMSIG(actual.status)) + message;
+    return format("    ends with exit status %d\n", WEXITSTATUS(actual.status)) + message;
   }
   const ResultRecord a = canonical(item, expected.result, options), b = canonical(item, actual.result, options);
   std::string text;

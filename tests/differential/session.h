@@ -29,9 +29,10 @@ struct Case {
 
 // What became of a case in one run.
 struct Outcome {
-  enum Kind : uint8_t { kDone, kDied, kTimeout };
+  enum Kind : uint8_t { kDone, kDied, kTimeout, kSkipped };
   Kind kind = kDone;
-  int status = 0;  // of wait(), where the runner died
+  int status = 0;       // of wait(), where the runner died
+  std::string message;  // what it said last
   ResultRecord result{};
   std::vector<uint8_t> arena;  // if asked for
 };
@@ -43,8 +44,10 @@ struct Machine {
   std::string directory;  // for batch and result files
 };
 
-// Runs all cases, going on after a case that kills the machine. `place_cases` gives snippets their addresses and must
-// have been called for the list. `dump` also returns the arena.
+// Runs all cases, going on after a case that kills the machine; what is likely to die of the same cause is skipped,
+// because every death costs a start: other states of the snippet, and the rest of the form after kDeathsOfForm
+// snippets. `dump` also returns the arena.
+constexpr unsigned kDeathsOfForm = 2;
 std::vector<Outcome> run_cases(const Machine& machine, const std::vector<Case>& cases, bool dump);
 
 // Code address of every case when they are run as one batch; `code` receives the bytes behind the case records.

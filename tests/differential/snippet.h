@@ -55,7 +55,8 @@ struct Constraints {
 
 struct Snippet {
   std::vector<Instruction> code;
-  int main = 0;  // index of the instruction under test, -1 in a sequence
+  unsigned number = 0;  // of a sequence
+  int main = 0;         // index of the instruction under test, -1 in a sequence
   Constraints constraints;
 };
 
