@@ -50,7 +50,7 @@ class Harness {
   std::vector<Case> cases_;
   std::map<std::string, unsigned> failures_;  // by form
   std::map<const Snippet*, bool> reported_;
-  uint64_t passed_ = 0, failed_ = 0, skipped_ = 0, dropped_ = 0, done_ = 0;
+  uint64_t passed_ = 0, failed_ = 0, skipped_ = 0, dropped_ = 0, faulted_ = 0, done_ = 0;
   unsigned reports_ = 0;
   std::vector<uint32_t> recorded_;
   size_t replayed_ = 0;
@@ -67,6 +67,7 @@ void Harness::select_forms() {
     const bool chosen = all || (options_.groups.empty() ? group_is_default(form.group)
                                                         : std::find(options_.groups.begin(), options_.groups.end(),
                                                                     form.group) != options_.groups.end());
+    if (form.group == "fault" && !options_.faults) continue;
     if (chosen && regexec(&pattern, form.name.c_str(), 0, nullptr, 0) == 0) forms_.push_back(&form);
   }
   regfree(&pattern);
@@ -115,7 +116,7 @@ void Harness::add_form(const Form& form) {
   const uint64_t hash = hash_text(form.name) ^ form.opcode.back() ^ hash_text(form.group);
   for (unsigned variant = 0; variant < variants; variant++) {
     Random random{options_.seed, hash, variant};
-    snippets_.push_back(build_single(form, random));
+    snippets_.push_back(build_single(form, options_.faults, random));
     for (unsigned state = 0; state < states; state++) {
       Random state_random{options_.seed, hash, variant, state + 1};
       add_case(&snippets_.back(), state_random);
@@ -177,6 +178,7 @@ void Harness::check(size_t index, const Outcome* expected, uint32_t digest, cons
     same = expected ? same_result(item, expected->result, actual.result, options_.compare)
                     : result_digest(item, actual.result, options_.compare) == digest;
   }
+  if (expected && expected->result.signal != 0) faulted_++;
   if (same) {
     passed_++;
     return;
@@ -225,10 +227,11 @@ void Harness::flush() {
 
 uint64_t Harness::plan_hash() const {
   std::string text = std::to_string(options_.seed) + ' ' + std::to_string(options_.count) + ' ' +
-                     std::to_string(options_.sequences) + ' ' + std::to_string(options_.singles) +
-                     std::to_string(options_.state.rounding) + std::to_string(options_.state.ftz) +
-                     std::to_string(options_.state.precision) + std::to_string(options_.compare.mxcsr_flags) +
-                     std::to_string(options_.compare.nan_payload) + std::to_string(options_.compare.x87_status);
+                     std::to_string(options_.sequences) + ' ' + std::to_string(options_.faults) +
+                     std::to_string(options_.singles) + std::to_string(options_.state.rounding) +
+                     std::to_string(options_.state.ftz) + std::to_string(options_.state.precision) +
+                     std::to_string(options_.compare.mxcsr_flags) + std::to_string(options_.compare.nan_payload) +
+                     std::to_string(options_.compare.x87_status);
   for (const Form* form : forms_) text += ' ' + form->name;
   return hash_text(text);
 }
@@ -279,8 +282,8 @@ int Harness::run() {
     std::perror("difftest: mkdtemp");
     return 2;
   }
-  oracle_ = {{}, options_.runner, directory};
-  tested_ = {split_command(options_.translator), options_.runner, directory};
+  oracle_ = {{}, options_.runner, directory, options_.faults};
+  tested_ = {split_command(options_.translator), options_.runner, directory, options_.faults};
   if (options_.replay.empty()) probe(oracle_, "this machine");
   if (!options_.translator.empty()) probe(tested_, "the translator");
   open_record();
@@ -301,6 +304,7 @@ int Harness::run() {
     }
   }
   for (const auto& [name, count] : failures_) std::printf("%6u failures in %s\n", count, name.c_str());
+  if (faulted_) std::printf("%llu cases with a signal\n", static_cast<unsigned long long>(faulted_));
   if (skipped_) {
     std::printf("%llu of the failures not run: their like died before\n", static_cast<unsigned long long>(skipped_));
   }

@@ -105,12 +105,14 @@ int run_process(const Machine& machine, const std::string& batch, const std::str
 }
 
 std::vector<uint8_t> batch_file(const std::vector<Case>& cases, const std::vector<size_t>& chosen,
-                                const std::vector<uint64_t>& addresses, const std::vector<uint8_t>& code, bool dump) {
+                                const std::vector<uint64_t>& addresses, const std::vector<uint8_t>& code, bool dump,
+                                bool faults) {
   // The code stays where it was: cases that are left out leave room before it.
   std::vector<uint8_t> bytes(HEADER_BYTES + cases.size() * CASE_BYTES);
-  const uint64_t count = chosen.size(), dump_word = dump;
+  const uint64_t count = chosen.size(), dump_word = dump, faults_word = faults;
   std::memcpy(bytes.data() + HEADER_COUNT, &count, 8);
   std::memcpy(bytes.data() + HEADER_DUMP, &dump_word, 8);
+  std::memcpy(bytes.data() + HEADER_FAULTS, &faults_word, 8);
   for (size_t i = 0; i < chosen.size(); i++) {
     CaseRecord record = cases[chosen[i]].state;
     record.code = addresses[chosen[i]];
@@ -156,7 +158,7 @@ std::vector<Outcome> run_cases(const Machine& machine, const std::vector<Case>& 
   std::vector<size_t> pending(cases.size());
   for (size_t i = 0; i < pending.size(); i++) pending[i] = i;
   while (!pending.empty()) {
-    write_file(batch, batch_file(cases, pending, addresses, code, dump));
+    write_file(batch, batch_file(cases, pending, addresses, code, dump, machine.faults));
     bool stalled = false;
     const int status = run_process(machine, batch, results, stalled);
     const std::vector<uint8_t> bytes = read_file(results);

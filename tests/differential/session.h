@@ -16,7 +16,14 @@ struct ResultRecord {
   uint64_t mxcsr;
   uint8_t vector[16][32];
   uint8_t fx[512];
+  uint32_t signal;
+  int32_t signal_code;
+  uint64_t rip;
+  uint64_t fault_address;
+  uint64_t unused;
 };
+static_assert(offsetof(ResultRecord, signal) == RESULT_SIGNAL && offsetof(ResultRecord, rip) == RESULT_RIP);
+static_assert(offsetof(ResultRecord, fault_address) == RESULT_FAULT_ADDRESS);
 static_assert(offsetof(ResultRecord, flags) == RESULT_FLAGS && offsetof(ResultRecord, digest) == RESULT_DIGEST);
 static_assert(offsetof(ResultRecord, index) == RESULT_INDEX && offsetof(ResultRecord, mxcsr) == RESULT_MXCSR);
 static_assert(offsetof(ResultRecord, vector) == RESULT_VECTOR && offsetof(ResultRecord, fx) == RESULT_FX);
@@ -42,6 +49,7 @@ struct Machine {
   std::vector<std::string> prefix;
   std::string runner;
   std::string directory;  // for batch and result files
+  bool faults = false;    // signals are results
 };
 
 // Runs all cases, going on after a case that kills the machine; what is likely to die of the same cause is skipped,
