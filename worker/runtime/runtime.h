@@ -35,9 +35,12 @@ struct Config {
   // Carries out the system call in `state` (number in RAX) and leaves the result in RAX. Runs on the thread's host
   // stack with all guest signals still deliverable; state.rip is already the address of the next instruction.
   void (*handle_syscall)(GuestState& state) = nullptr;
-  // The guest mapping that holds `address`; false if there is none. Callable from any thread, also while a fault is
-  // being handled (not from inside a host signal handler).
+  // The guest mapping that holds `address`; false if there is none. Called from any thread, never from inside a host
+  // signal handler, never with a lock of the runtime held.
   bool (*find_mapping)(uint64_t address, GuestMapping& out) = nullptr;
+  // Other guest addresses where the page at `page` of a shared mapping can be written; returns how many, at most
+  // `limit`. May be null. Called like find_mapping.
+  size_t (*find_aliases)(uint64_t page, uint64_t* out, size_t limit) = nullptr;
   // Told of each region translated, for --trace-instruction; may be null.
   void (*trace_region)(const struct TranslatedRegion& region) = nullptr;
 };
@@ -69,6 +72,9 @@ int run_thread(GuestState& state);
 void end_thread(GuestState& state, int status);
 // The guest thread that runs on this host thread; null outside run_thread().
 GuestState* current_thread();
+// After clone(CLONE_VM | CLONE_VFORK) returned in the parent: the child, which shares the host thread's local
+// storage, was another guest thread meanwhile.
+void adopt_thread(GuestState* state);
 
 // Around fork(), in this order: all locks of the runtime are taken, and released in parent and child. In the child
 // only the calling thread is left. (clone with CLONE_VM|CLONE_VFORK shares memory and needs none of it.)

@@ -30,8 +30,12 @@ uint64_t host_mask(uint64_t guest_mask);
 // Raises a synchronous signal in the calling guest thread, at state.rip, before it runs on.
 void raise_synchronous(GuestState& state, int signal, int code, uint64_t address);
 
-// never: nothing is changed before it. Dies of `signal` as the kernel would let the guest die (core flag, wait
-// status). Does not return.
+// Around execve: gives the host thread the guest's mask and ignored signals, which the new program inherits. The
+// second is for an execve that failed.
+void prepare_exec();
+void undo_prepare_exec();
+
+// Dies of `signal` as the kernel would let the guest die (core flag, wait status).
 [[noreturn]] void die_of_signal(int signal);
 
 }  // namespace phybin::runtime

@@ -18,4 +18,8 @@ void for_each_worker_range(void (*visit)(uint64_t start, uint64_t end, void* dat
 
 size_t host_page_size();
 
+// Around fork (runtime.h).
+void lock_worker_memory();
+void unlock_worker_memory();
+
 }  // namespace phybin::runtime

@@ -11,8 +11,6 @@ namespace phybin::a64 {
 class CodeBuffer {
  public:
   CodeBuffer() { grow(); }
-  CodeBuffer(const CodeBuffer&) = delete;
-  CodeBuffer& operator=(const CodeBuffer&) = delete;
   void push(uint32_t word) {
     *cursor_++ = word;
     if (cursor_ == end_) [[unlikely]]

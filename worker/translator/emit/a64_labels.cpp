@@ -19,7 +19,8 @@ void LabelForms::reset() {
   buffer_->clear();
   labels_.clear();
   references_.clear();
-  forget_literals();
+  literals_.clear();
+  std::fill(literal_hash_.begin(), literal_hash_.end(), kNone);
   waiting_ = 0;
   failed_ = false;
 }
@@ -106,11 +107,6 @@ void LabelForms::emit_literals() {
       word(static_cast<uint32_t>(literal.high >> 32));
     }
   }
-  forget_literals();
-}
-
-void LabelForms::forget_literals() {
-  if (literals_.empty()) return;
   literals_.clear();
   std::fill(literal_hash_.begin(), literal_hash_.end(), kNone);
 }

@@ -1,0 +1,95 @@
+// Guest address -> host address of its code: open addressing, read without a lock.
+//
+// Writers hold the code lock. A reader that races with a removal may still see the old value; that is sound because
+// retired code stays mapped until each thread has passed a safepoint. Tables that were outgrown are kept: readers may
+// be inside, and together they are no larger than the present one.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace phybin::runtime {
+
+class CodeIndex {
+ public:
+  CodeIndex() { grow(); }
+
+  // 0 if there is nothing.
+  uint64_t find(uint64_t guest) const {
+    const Table* table = current_.load(std::memory_order_acquire);
+    for (uint64_t i = hash(guest);; ++i) {
+      const Entry& entry = table->entries[i & table->mask];
+      const uint64_t key = entry.key.load(std::memory_order_acquire);
+      if (key == guest + 1) return entry.value.load(std::memory_order_acquire);
+      if (key == 0) return 0;
+    }
+  }
+
+  void insert(uint64_t guest, uint64_t value) {
+    Table* table = current_.load(std::memory_order_relaxed);
+    if (used_ * 2 >= table->mask) {
+      grow();
+      table = current_.load(std::memory_order_relaxed);
+    }
+    put(*table, guest, value);
+  }
+
+  void remove(uint64_t guest) {
+    Table* table = current_.load(std::memory_order_relaxed);
+    for (uint64_t i = hash(guest);; ++i) {
+      Entry& entry = table->entries[i & table->mask];
+      const uint64_t key = entry.key.load(std::memory_order_relaxed);
+      if (key == guest + 1) return entry.value.store(0, std::memory_order_release);
+      if (key == 0) return;
+    }
+  }
+
+ private:
+  struct Entry {
+    std::atomic<uint64_t> key{0};  // guest address + 1; 0: never used
+    std::atomic<uint64_t> value{0};
+  };
+  struct Table {
+    uint64_t mask;
+    std::unique_ptr<Entry[]> entries;
+  };
+
+  static uint64_t hash(uint64_t guest) { return guest * 0x9e3779b97f4a7c15 >> 32; }
+
+  void put(Table& table, uint64_t guest, uint64_t value) {
+    for (uint64_t i = hash(guest);; ++i) {
+      Entry& entry = table.entries[i & table.mask];
+      const uint64_t key = entry.key.load(std::memory_order_relaxed);
+      if (key == guest + 1) return entry.value.store(value, std::memory_order_release);
+      if (key == 0) {
+        entry.value.store(value, std::memory_order_relaxed);
+        entry.key.store(guest + 1, std::memory_order_release);
+        ++used_;
+        return;
+      }
+    }
+  }
+
+  void grow() {
+    const Table* old = current_.load(std::memory_order_relaxed);
+    const uint64_t size = old == nullptr ? 2048 : 2 * (old->mask + 1);
+    auto table = std::make_unique<Table>(Table{size - 1, std::make_unique<Entry[]>(size)});
+    used_ = 0;
+    if (old != nullptr) {
+      for (uint64_t i = 0; i <= old->mask; ++i) {
+        const uint64_t value = old->entries[i].value.load(std::memory_order_relaxed);
+        if (value != 0) put(*table, old->entries[i].key.load(std::memory_order_relaxed) - 1, value);
+      }
+    }
+    current_.store(table.get(), std::memory_order_release);
+    tables_.push_back(std::move(table));
+  }
+
+  std::atomic<Table*> current_ = nullptr;
+  uint64_t used_ = 0;
+  std::vector<std::unique_ptr<Table>> tables_;
+};
+
+}  // namespace phybin::runtime

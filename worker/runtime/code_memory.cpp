@@ -1,0 +1,122 @@
+// See code_memory.h.
+#include "worker/runtime/code_memory.h"
+
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "worker/runtime/worker_memory.h"
+
+namespace phybin::runtime {
+namespace {
+
+// The same memory twice. A memfd is refused or deadly under RLIMIT_FSIZE (SIGXFSZ) and may be forbidden to be
+// executable (vm.memfd_noexec); shared anonymous memory can be doubled too, by mremap with an old size of 0.
+bool map_code_twice(char* executable_place, char** writable) {
+  struct rlimit limit;
+  const bool limited = getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < kCodeBytes;
+  if (!limited) {
+    const int fd = static_cast<int>(syscall(SYS_memfd_create, "phybin-code", 1u /* MFD_CLOEXEC */));
+    if (fd >= 0) {
+      void* code = MAP_FAILED;
+      void* alias = nullptr;
+      if (ftruncate(fd, kCodeBytes) == 0) {
+        alias = map_worker_memory(kCodeBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        if (alias != nullptr)
+          code = mmap(executable_place, kCodeBytes, PROT_READ | PROT_EXEC, MAP_SHARED | MAP_FIXED, fd, 0);
+      }
+      close(fd);
+      if (code != MAP_FAILED) {
+        *writable = static_cast<char*>(alias);
+        return true;
+      }
+      unmap_worker_memory(alias, kCodeBytes);
+    }
+  }
+  char* alias =
+      static_cast<char*>(map_worker_memory(kCodeBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  if (alias == nullptr) return false;
+  void* code = mremap(alias, 0, kCodeBytes, MREMAP_MAYMOVE | MREMAP_FIXED, executable_place);
+  if (code == MAP_FAILED || mprotect(code, kCodeBytes, PROT_READ | PROT_EXEC) != 0) {
+    unmap_worker_memory(alias, kCodeBytes);
+    return false;
+  }
+  *writable = alias;
+  return true;
+}
+
+// Order of Arm ARM B2.4.4 for code written through another mapping: clean the data cache to the point of unification
+// where it was written, then invalidate the instruction cache where it runs. The release store that makes the code
+// reachable comes after it (regions.cpp).
+void synchronise_caches(const char* written, const char* executed, size_t size) {
+  uint64_t type;
+  asm volatile("mrs %0, ctr_el0" : "=r"(type));
+  const size_t data_line = size_t{4} << (type >> 16 & 15);
+  const size_t code_line = size_t{4} << (type & 15);
+  const auto line = [](const char* p, size_t unit) { return reinterpret_cast<uint64_t>(p) & ~(unit - 1); };
+  for (uint64_t p = line(written, data_line); p < reinterpret_cast<uint64_t>(written) + size; p += data_line)
+    asm volatile("dc cvau, %0" ::"r"(p) : "memory");
+  asm volatile("dsb ish" ::: "memory");
+  for (uint64_t p = line(executed, code_line); p < reinterpret_cast<uint64_t>(executed) + size; p += code_line)
+    asm volatile("ic ivau, %0" ::"r"(p) : "memory");
+  asm volatile("dsb ish\n isb" ::: "memory");
+}
+
+// LDR (literal): imm19 counts words; ADR: imm21 counts bytes, its low two bits at 29.
+uint32_t with_displacement(uint32_t word, int64_t distance, bool is_adr) {
+  if (is_adr)
+    return word | static_cast<uint32_t>(distance & 3) << 29 | static_cast<uint32_t>(distance >> 2 & 0x7ffff) << 5;
+  return word | static_cast<uint32_t>(distance / 4 & 0x7ffff) << 5;
+}
+
+}  // namespace
+
+Chunk* new_chunk(uint32_t id) {
+  char* place =
+      static_cast<char*>(map_worker_memory(kChunkBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  if (place == nullptr) return nullptr;
+  char* writable = nullptr;
+  if (!map_code_twice(place, &writable)) {
+    unmap_worker_memory(place, kChunkBytes);
+    return nullptr;
+  }
+  Chunk* chunk = new Chunk;
+  chunk->id = id;
+  chunk->code = place;
+  chunk->writable = writable;
+  return chunk;
+}
+
+void close_chunk(Chunk& chunk) {
+  unmap_worker_memory(chunk.writable, kCodeBytes);
+  chunk.writable = nullptr;
+}
+
+void free_chunk(Chunk* chunk) {
+  close_chunk(*chunk);
+  unmap_worker_memory(chunk->code, kChunkBytes);
+  delete chunk;
+}
+
+uint64_t append_code(Chunk& chunk, const RegionCode& region, uint32_t region_id) {
+  const size_t bytes = region.words.size() * 4;
+  const size_t first_pair = chunk.pairs.size();
+  char* writable = chunk.writable + chunk.used;
+  char* code = chunk.code + chunk.used;
+  for (const SlotPair& pair : region.slot_pairs) chunk.pairs.push_back({pair.target, region_id, kNoChunk, 0, false});
+  memcpy(writable, region.words.data(), bytes);
+  for (const SlotUse& use : region.slots) {
+    const char* slot = reinterpret_cast<char*>(chunk.slot(first_pair + use.pair) + (use.second != 0 ? 1 : 0));
+    auto* word = reinterpret_cast<uint32_t*>(writable + use.code_offset);
+    *word = with_displacement(*word, slot - (code + use.code_offset), use.is_adr != 0);
+  }
+  synchronise_caches(writable, code, bytes);
+  // Regions start on a cache line of 16 bytes at least: what jumps to their first instruction fetches whole groups.
+  chunk.used += (bytes + 15) & ~size_t{15};
+  return reinterpret_cast<uint64_t>(code);
+}
+
+}  // namespace phybin::runtime

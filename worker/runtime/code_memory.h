@@ -1,0 +1,56 @@
+// Code memory: chunks that hold translations and the slots they are linked through.
+//
+// A chunk is 1 MiB of address space: code from the front, one 8-byte slot after another from the back part, so that
+// LDR (literal) reaches every slot. The code part is mapped twice, writable at one place and executable at another
+// (W^X), and written once: it is appended to, never changed, and freed as a whole. Slots are ordinary private data.
+// Everything here is called with the code lock held (regions.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "worker/translator/translate.h"
+
+namespace phybin::runtime {
+
+inline constexpr size_t kChunkBytes = 1 << 20;
+inline constexpr size_t kSlotBytes = 192 << 10;
+inline constexpr size_t kCodeBytes = kChunkBytes - kSlotBytes;
+
+// What a pair of slots is for. Pairs that lead to the same target form a list, so that they can be reset.
+struct SlotPairRecord {
+  uint64_t target;                 // guest address
+  uint32_t region;                 // that it belongs to
+  uint32_t next_chunk, next_pair;  // next pair linked to the same entry; kNoChunk ends the list
+  bool linked;
+};
+inline constexpr uint32_t kNoChunk = ~0u;
+
+struct Chunk {
+  uint32_t id;
+  char* code = nullptr;      // executable, kCodeBytes; the slots follow
+  char* writable = nullptr;  // null in a forked child: closed for new code
+  size_t used = 0;           // bytes of code
+  std::vector<SlotPairRecord> pairs;
+  std::vector<uint32_t> regions;  // ascending by code address
+  bool retired = false;
+  uint64_t retire_epoch = 0;
+
+  uint64_t* slot(size_t pair) { return reinterpret_cast<uint64_t*>(code + kCodeBytes) + 2 * pair; }
+  bool has_room(size_t code_bytes, size_t new_pairs) const {
+    return writable != nullptr && used + code_bytes <= kCodeBytes && (pairs.size() + new_pairs) * 16 <= kSlotBytes;
+  }
+};
+
+// A fresh chunk; null when there is no memory.
+Chunk* new_chunk(uint32_t id);
+void free_chunk(Chunk* chunk);
+// Forked child: the parent goes on appending to the same memory, so nothing may be added here.
+void close_chunk(Chunk& chunk);
+
+// Copies the code in, points its slot instructions at fresh slots, makes it visible to instruction fetch. Returns the
+// address it runs at. There must be room.
+uint64_t append_code(Chunk& chunk, const RegionCode& region, uint32_t region_id);
+
+}  // namespace phybin::runtime

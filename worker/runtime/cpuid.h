@@ -1,0 +1,41 @@
+// The x86 processor that the guest sees: one table from which CPUID, /proc/cpuinfo and AT_HWCAP are answered.
+//
+// It announces exactly what the translator implements, under its own name: software that tunes itself by vendor must
+// not mistake it for a machine whose other properties it then assumes.
+#pragma once
+
+#include <cstdint>
+
+namespace phybin::runtime {
+
+struct CpuidResult {
+  uint32_t eax, ebx, ecx, edx;
+};
+CpuidResult cpuid(uint32_t leaf, uint32_t subleaf);
+
+inline constexpr char kCpuVendor[] = "PhyBinPhyBin";  // 12 characters; also the hypervisor leaf's signature
+inline constexpr char kCpuBrand[] = "PhyBin virtual x86-64 processor";
+inline constexpr unsigned kCpuFamily = 6, kCpuModel = 15, kCpuStepping = 1;
+inline constexpr unsigned kCacheLine = 64;
+
+// A feature bit and its name in /proc/cpuinfo, in the order of `flags` there.
+struct CpuFeature {
+  const char* name;
+  uint32_t leaf;  // 1, 7, 0x80000001 ...
+  uint8_t reg;    // 0 eax ... 3 edx
+  uint8_t bit;
+};
+extern const CpuFeature kCpuFeatures[];
+extern const unsigned kCpuFeatureCount;
+
+// CPUs that the process may run on, in the order of their numbers: the guest's package has that many cores.
+unsigned allowed_cpus();
+
+// ---- Time stamp counter -----------------------------------------------------------------------------------------
+
+// Guest ticks per tick of the host's counter, 32.32 fixed point: an integer multiple that makes at least 1 GHz.
+uint64_t tsc_scale();
+uint64_t tsc_frequency();  // guest ticks per second
+uint64_t read_tsc();
+
+}  // namespace phybin::runtime

@@ -1,0 +1,35 @@
+// See guarded_translate.h. A fault leaves the translator by siglongjmp and leaks what it had allocated; that happens
+// to programs that are about to die, or are unmapping code that they still run.
+#include "worker/runtime/guarded_translate.h"
+
+#include <cstring>
+
+namespace phybin::runtime {
+
+thread_local sigjmp_buf* fault_exit = nullptr;
+
+bool guarded_translate(const TranslateInput& input, RegionCode& out) {
+  sigjmp_buf exit;
+  if (sigsetjmp(exit, 0) != 0) {
+    fault_exit = nullptr;
+    return false;
+  }
+  fault_exit = &exit;
+  const TranslateStatus status = translate(input, out);
+  fault_exit = nullptr;
+  return status == TranslateStatus::kOk;
+}
+
+bool guest_equals(uint64_t address, const uint8_t* expected, size_t size) {
+  sigjmp_buf exit;
+  if (sigsetjmp(exit, 0) != 0) {
+    fault_exit = nullptr;
+    return false;
+  }
+  fault_exit = &exit;
+  const bool equal = memcmp(reinterpret_cast<const void*>(address), expected, size) == 0;
+  fault_exit = nullptr;
+  return equal;
+}
+
+}  // namespace phybin::runtime

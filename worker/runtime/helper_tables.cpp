@@ -1,0 +1,31 @@
+// Addresses of the functions that translated code calls by number (translator/helper_ids.h).
+#include "worker/translator/guest_state.h"
+#include "worker/translator/helper_ids.h"
+
+extern "C" {
+
+#define HELPER(name) phybin::HelperResult phybin_helper_##name(phybin::GuestState*, uint64_t, uint64_t, uint64_t);
+PHYBIN_LIGHT_HELPERS(HELPER)
+#undef HELPER
+#define HELPER(name) void phybin_helper_##name(phybin::GuestState*, uint64_t, uint64_t);
+PHYBIN_STATE_HELPERS(HELPER)
+#undef HELPER
+
+using LightHelperFunction = phybin::HelperResult (*)(phybin::GuestState*, uint64_t, uint64_t, uint64_t);
+using StateHelperFunction = void (*)(phybin::GuestState*, uint64_t, uint64_t);
+
+extern const LightHelperFunction phybin_light_helpers[];
+extern const StateHelperFunction phybin_state_helpers[];
+
+const LightHelperFunction phybin_light_helpers[] = {
+#define HELPER(name) phybin_helper_##name,
+    PHYBIN_LIGHT_HELPERS(HELPER)
+#undef HELPER
+};
+const StateHelperFunction phybin_state_helpers[] = {
+#define HELPER(name) phybin_helper_##name,
+    PHYBIN_STATE_HELPERS(HELPER)
+#undef HELPER
+};
+
+}  // extern "C"

@@ -1,0 +1,396 @@
+// See regions.h.
+#include "worker/runtime/regions.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <unordered_map>
+
+#include "worker/runtime/code_index.h"
+#include "worker/runtime/guarded_translate.h"
+#include "worker/runtime/thread.h"
+#include "worker/runtime/write_watch.h"
+
+namespace phybin::runtime {
+
+Config config;
+Counters counts;
+
+namespace {
+
+constexpr uint64_t kNeedsFlagsBit = uint64_t{1} << 63;
+constexpr size_t kMaxChunks = 1 << 16;
+
+struct PairRef {
+  uint32_t chunk, pair;
+};
+
+pthread_mutex_t code_mutex = PTHREAD_MUTEX_INITIALIZER;
+std::atomic<uint64_t> epoch = 1;
+
+CodeIndex index;
+std::vector<RegionRecord> regions;
+std::vector<Chunk*> chunks;  // by id; null once freed
+size_t oldest_chunk = 0;     // all before are retired
+Chunk* current_chunk = nullptr;
+// Slot pairs that are linked, by guest target.
+std::unordered_map<uint64_t, std::vector<PairRef>> links;
+// Regions that are compared with the guest's bytes before each entry, by their first guest address.
+std::unordered_map<uint64_t, uint32_t> checked_regions;
+std::unordered_map<uint64_t, uint32_t> single_steps;
+
+// Where chunks are, for readers without the lock; slots of freed chunks are used again.
+std::atomic<uint64_t> chunk_places[kMaxChunks];
+std::atomic<size_t> chunk_place_count = 0;
+
+uint64_t encode(uint64_t host, ir::FlagMask live_in) { return host | (live_in != 0 ? kNeedsFlagsBit : 0); }
+CodeAddress decode(uint64_t value) { return {value & ~kNeedsFlagsBit, (value & kNeedsFlagsBit) != 0, false}; }
+
+uint64_t host_address(const RegionRecord& region, const RegionEntry& entry) {
+  return reinterpret_cast<uint64_t>(chunks[region.chunk]->code) + region.offset + entry.code_offset;
+}
+
+void note_place(const Chunk& chunk) {
+  const uint64_t address = reinterpret_cast<uint64_t>(chunk.code);
+  const size_t count = chunk_place_count.load();
+  for (size_t i = 0; i < count; ++i) {
+    if (chunk_places[i].load() == 0) return chunk_places[i].store(address);
+  }
+  chunk_places[count].store(address);
+  chunk_place_count.store(count + 1);
+}
+
+void forget_place(const Chunk& chunk) {
+  for (size_t i = 0; i < chunk_place_count.load(); ++i) {
+    if (chunk_places[i].load() == reinterpret_cast<uint64_t>(chunk.code)) chunk_places[i].store(0);
+  }
+}
+
+Chunk* chunk_of(uint64_t host) {
+  for (Chunk* chunk : chunks) {
+    if (chunk != nullptr && host - reinterpret_cast<uint64_t>(chunk->code) < kChunkBytes) return chunk;
+  }
+  return nullptr;
+}
+
+const RegionRecord* region_of(const Chunk& chunk, uint64_t host) {
+  const uint64_t offset = host - reinterpret_cast<uint64_t>(chunk.code);
+  auto after = std::upper_bound(chunk.regions.begin(), chunk.regions.end(), offset,
+                                [](uint64_t o, uint32_t id) { return o < regions[id].offset; });
+  if (after == chunk.regions.begin()) return nullptr;
+  const RegionRecord& region = regions[*--after];
+  return offset < region.offset + region.bytes ? &region : nullptr;
+}
+
+void reset_links(uint64_t guest) {
+  auto found = links.find(guest);
+  if (found == links.end()) return;
+  for (const PairRef& ref : found->second) {
+    Chunk* chunk = chunks[ref.chunk];
+    if (chunk == nullptr) continue;
+    chunk->pairs[ref.pair].linked = false;
+    for (unsigned i = 0; i < 2; ++i)
+      std::atomic_ref<uint64_t>(chunk->slot(ref.pair)[i]).store(0, std::memory_order_release);
+  }
+  links.erase(found);
+}
+
+void retire_region(uint32_t id) {
+  RegionRecord& region = regions[id];
+  if (region.retired) return;
+  region.retired = true;
+  ++counts.regions_invalidated;
+  for (const RegionEntry& entry : region.entries) {
+    if (decode(index.find(entry.guest)).host == host_address(region, entry)) {
+      index.remove(entry.guest);
+      reset_links(entry.guest);
+    }
+  }
+  if (!region.guest_bytes.empty()) {
+    const uint64_t guest = region.entries.front().guest;
+    for (auto* map : {&checked_regions, &single_steps}) {
+      auto found = map->find(guest);
+      if (found != map->end() && found->second == id) map->erase(found);
+    }
+  }
+}
+
+void retire_chunk(Chunk& chunk) {
+  for (uint32_t id : chunk.regions) retire_region(id);
+  chunk.retired = true;
+  chunk.retire_epoch = epoch.load() + 1;  // of the finish_retiring() that follows
+  ++counts.chunks_retired;
+  if (current_chunk == &chunk) current_chunk = nullptr;
+}
+
+// The oldest epoch that some thread may still be executing or pointing into.
+uint64_t passed_by_all() {
+  uint64_t oldest = epoch.load();
+  for_each_thread(
+      [](Thread& thread, void* data) {
+        auto* result = static_cast<uint64_t*>(data);
+        if (thread.in_code.load() != 0) *result = std::min(*result, thread.passed_epoch.load());
+      },
+      &oldest);
+  return oldest;
+}
+
+void free_passed_chunks() {
+  const uint64_t passed = passed_by_all();
+  for (Chunk*& chunk : chunks) {
+    if (chunk == nullptr || !chunk->retired || chunk->retire_epoch > passed) continue;
+    forget_place(*chunk);
+    for (uint32_t id : chunk->regions) {
+      regions[id] = RegionRecord();
+      regions[id].retired = true;
+    }
+    free_chunk(chunk);
+    chunk = nullptr;
+    counts.code_memory -= kChunkBytes;
+  }
+}
+
+// A chunk with room for the code; null without memory. May retire old chunks: the memory limit holds for what is in
+// use, chunks that wait for a thread to pass come on top.
+Chunk* chunk_with_room(const RegionCode& code) {
+  if (current_chunk != nullptr && current_chunk->has_room(code.words.size() * 4, code.slot_pairs.size()))
+    return current_chunk;
+  free_passed_chunks();
+  size_t in_use = 0;
+  for (const Chunk* chunk : chunks) in_use += chunk != nullptr && !chunk->retired ? kChunkBytes : 0;
+  bool retired = false;
+  while (in_use != 0 && in_use + kChunkBytes > config.code_memory_limit) {
+    Chunk* chunk = chunks[oldest_chunk++];
+    if (chunk == nullptr || chunk->retired) continue;
+    retire_chunk(*chunk);
+    in_use -= kChunkBytes;
+    retired = true;
+  }
+  if (retired) finish_retiring();
+  Chunk* chunk = new_chunk(static_cast<uint32_t>(chunks.size()));
+  if (chunk == nullptr) return nullptr;
+  chunks.push_back(chunk);
+  counts.code_memory += kChunkBytes;
+  note_place(*chunk);
+  return current_chunk = chunk;
+}
+
+// Publishes translated code; its id, or -1 without memory.
+int64_t publish(RegionCode& code, std::vector<uint8_t>&& guest_bytes) {
+  Chunk* chunk = chunk_with_room(code);
+  if (chunk == nullptr) return -1;
+  const uint32_t id = static_cast<uint32_t>(regions.size());
+  RegionRecord record;
+  record.chunk = chunk->id;
+  record.offset = static_cast<uint32_t>(chunk->used);
+  record.bytes = static_cast<uint32_t>(code.words.size() * 4);
+  append_code(*chunk, code, id);
+  chunk->regions.push_back(id);
+  record.entries = std::move(code.entries);
+  record.locations = std::move(code.locations);
+  record.instructions = std::move(code.instructions);
+  record.guest_ranges = std::move(code.guest_ranges);
+  record.guest_bytes = std::move(guest_bytes);
+  ++counts.regions;
+  counts.guest_instructions += record.instructions.size();
+  for (const GuestRange& range : record.guest_ranges) counts.guest_bytes += range.end - range.start;
+  counts.code_bytes += record.bytes;
+  regions.push_back(std::move(record));
+  return id;
+}
+
+void trace(uint32_t id, const RegionCode& tables) {
+  const RegionRecord& region = regions[id];
+  config.trace_region({region.entries.front().guest,
+                       reinterpret_cast<const uint32_t*>(chunks[region.chunk]->code + region.offset),
+                       region.bytes / 4, &tables});
+}
+
+TranslateInput translate_input(uint64_t guest, const GuestMapping& mapping) {
+  TranslateInput input;
+  input.pc = guest;
+  input.window = {mapping.start, reinterpret_cast<const uint8_t*>(mapping.start), mapping.end - mapping.start};
+  input.options = config.code;
+  input.host = config.host;
+  input.prefetch_depth = config.prefetch_depth;
+  return input;
+}
+
+bool executable_mapping(uint64_t guest, GuestMapping& mapping) {
+  return config.find_mapping(guest, mapping) && (mapping.protection & 4 /* PROT_EXEC */) != 0;
+}
+
+bool bytes_unchanged(const RegionRecord& region) {
+  const uint8_t* expected = region.guest_bytes.data();
+  for (const GuestRange& range : region.guest_ranges) {
+    if (!guest_equals(range.start, expected, range.end - range.start)) return false;
+    expected += range.end - range.start;
+  }
+  return true;
+}
+
+// Code that is compared with the guest's bytes before each entry: what `map` holds for `guest`, if it is still right,
+// or fresh.
+CodeAddress find_checked(std::unordered_map<uint64_t, uint32_t>& map, uint64_t guest, unsigned max_instructions) {
+  {
+    CodeLock lock;
+    auto found = map.find(guest);
+    if (found != map.end()) {
+      const RegionRecord& region = regions[found->second];
+      if (bytes_unchanged(region)) {
+        const CodeAddress code{host_address(region, region.entries.front()), region.entries.front().live_in != 0,
+                               true};
+        note_good_check(guest);
+        return code;
+      }
+      retire_region(found->second);
+    }
+  }
+  GuestMapping mapping;
+  if (!executable_mapping(guest, mapping)) return {};
+  TranslateInput input = translate_input(guest, mapping);
+  input.single_block = true;
+  input.max_instructions = max_instructions;
+  RegionCode code;
+  std::vector<uint8_t> bytes;
+  do {
+    code = RegionCode{};
+    bytes.clear();
+    if (!guarded_translate(input, code)) return {};
+    for (const GuestRange& range : code.guest_ranges) {
+      const size_t at = bytes.size();
+      bytes.resize(at + range.end - range.start);
+      if (!copy_from_guest(bytes.data() + at, range.start, range.end - range.start)) return {};
+    }
+    // The copy counts only if the translator saw the same bytes: it is deterministic, so ask it again.
+    RegionCode again;
+    if (guarded_translate(input, again) && again.words == code.words) break;
+  } while (true);
+  CodeLock lock;
+  const int64_t id = publish(code, std::move(bytes));
+  if (id < 0) return {};
+  map[guest] = static_cast<uint32_t>(id);
+  watch_pages(regions[id].guest_ranges, static_cast<uint32_t>(id));
+  const RegionRecord& region = regions[id];
+  return {host_address(region, region.entries.front()), region.entries.front().live_in != 0, true};
+}
+
+}  // namespace
+
+CodeLock::CodeLock() { lock_code(); }
+CodeLock::~CodeLock() { unlock_code(); }
+void lock_code() { pthread_mutex_lock(&code_mutex); }
+void unlock_code() { pthread_mutex_unlock(&code_mutex); }
+const RegionRecord& region_record(uint32_t region) { return regions[region]; }
+uint64_t retire_epoch() { return epoch.load(); }
+
+CodeAddress find_code(uint64_t guest) { return decode(index.find(guest)); }
+
+CodeAddress find_or_translate(uint64_t guest) {
+  CodeAddress found = find_code(guest);
+  if (found.host != 0) return found;
+  for (;;) {
+    uint64_t generation;
+    {
+      CodeLock lock;
+      if (is_volatile_page(guest)) break;
+      generation = write_generation();
+    }
+    GuestMapping mapping;
+    if (!executable_mapping(guest, mapping)) return {};
+    RegionCode code;
+    const TranslateInput input = translate_input(guest, mapping);
+    if (!guarded_translate(input, code)) return {};
+    const std::vector<WritablePage> writable = writable_pages(code.guest_ranges, mapping);
+
+    CodeLock lock;
+    found = find_code(guest);
+    if (found.host != 0) return found;  // another thread was faster
+    if (input.options != config.code) continue;
+    // Bytes that can change count only if they were protected while they were read.
+    if (!protect_pages(writable) || generation != write_generation()) continue;
+    const int64_t id = publish(code, {});
+    if (id < 0) return {};
+    const RegionRecord& region = regions[id];
+    watch_pages(region.guest_ranges, static_cast<uint32_t>(id));
+    for (const RegionEntry& entry : region.entries) {
+      if (index.find(entry.guest) == 0) index.insert(entry.guest, encode(host_address(region, entry), entry.live_in));
+    }
+    if (config.trace_region != nullptr) trace(static_cast<uint32_t>(id), code);
+    return find_code(guest);
+  }
+  return find_checked(checked_regions, guest, 64);
+}
+
+CodeAddress translate_single_step(uint64_t guest) { return find_checked(single_steps, guest, 1); }
+
+void link_slot(uint64_t slot, uint64_t guest) {
+  CodeLock lock;
+  Chunk* chunk = chunk_of(slot);
+  if (chunk == nullptr || chunk->retired) return;
+  const uint64_t first = reinterpret_cast<uint64_t>(chunk->slot(0));
+  const size_t pair = (slot - first) / 16;
+  if (slot < first || pair >= chunk->pairs.size()) return;
+  SlotPairRecord& record = chunk->pairs[pair];
+  if (record.target != guest || record.linked) return;
+  const CodeAddress code = find_code(guest);
+  if (code.host == 0) return;
+  record.linked = true;
+  links[guest].push_back({chunk->id, static_cast<uint32_t>(pair)});
+  ++counts.slots_linked;
+  std::atomic_ref<uint64_t>(chunk->slot(pair)[code.needs_flags ? 1 : 0]).store(code.host, std::memory_order_release);
+}
+
+bool locate_code(uint64_t host, CodeLocation& out) {
+  CodeLock lock;
+  Chunk* chunk = chunk_of(host);
+  const RegionRecord* region = chunk != nullptr ? region_of(*chunk, host) : nullptr;
+  if (region == nullptr) return false;
+  const auto offset = static_cast<uint32_t>(host - reinterpret_cast<uint64_t>(chunk->code)) - region->offset;
+  auto found = std::lower_bound(region->locations.begin(), region->locations.end(), offset,
+                                [](const emit::LocationEntry& e, uint32_t o) { return e.code_offset < o; });
+  if (found == region->locations.end() || found->code_offset != offset) return false;
+  out.entry = *found;
+  out.guest = region->instructions[found->instruction].address;
+  return true;
+}
+
+bool is_code_address(uint64_t host) {
+  const size_t count = chunk_place_count.load();
+  for (size_t i = 0; i < count; ++i) {
+    const uint64_t place = chunk_places[i].load();
+    if (place != 0 && host - place < kChunkBytes) return true;
+  }
+  return false;
+}
+
+void retire_regions(const std::vector<uint32_t>& list) {
+  for (uint32_t id : list) retire_region(id);
+}
+
+void finish_retiring() {
+  epoch.fetch_add(1);
+  for_each_thread(
+      [](Thread& thread, void*) {
+        if (thread.in_code.load() != 0) raise_safepoint(thread);
+      },
+      nullptr);
+}
+
+void retire_everything() {
+  for (Chunk* chunk : chunks) {
+    if (chunk != nullptr && !chunk->retired) retire_chunk(*chunk);
+  }
+  finish_retiring();
+}
+
+void regions_after_fork_child() {
+  current_chunk = nullptr;
+  for (Chunk* chunk : chunks) {
+    if (chunk != nullptr) close_chunk(*chunk);
+  }
+}
+
+}  // namespace phybin::runtime

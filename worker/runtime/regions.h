@@ -1,0 +1,80 @@
+// The index of translations: from guest addresses to code, from code addresses back to guest state, and the links
+// between translations.
+//
+// Finding the code of a guest address takes no lock. Everything else happens under one lock, the code lock; it is
+// never held while guest memory is read, nor while waiting for another thread.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "worker/runtime/code_memory.h"
+#include "worker/runtime/runtime.h"
+#include "worker/translator/translate.h"
+
+namespace phybin::runtime {
+
+struct CodeAddress {
+  uint64_t host = 0;         // 0: none
+  bool needs_flags = false;  // takes canonical flags
+  bool checked = false;      // good for one entry now: nothing may be linked to it (write_watch.h)
+};
+
+// Lock-free. run_thread() says how this stays right while code is retired.
+CodeAddress find_code(uint64_t guest);
+// The same, translating if there is none. None if no code can be executed there.
+CodeAddress find_or_translate(uint64_t guest);
+// Code for the one instruction at `guest`, which is about to write into its own page.
+CodeAddress translate_single_step(uint64_t guest);
+// Links the slot pair at address `slot`, which leads to `guest`, if both still exist.
+void link_slot(uint64_t slot, uint64_t guest);
+
+// What an address in translated code stands for.
+struct CodeLocation {
+  uint64_t guest = 0;  // address of the guest instruction
+  emit::LocationEntry entry{};
+};
+// False if the instruction at `host` has no entry. The code may be retired, but not freed: call while Thread::in_code
+// is set.
+bool locate_code(uint64_t host, CodeLocation& out);
+// Lock-free and async-signal-safe.
+bool is_code_address(uint64_t host);
+
+// ---- Retiring (design: docs/design.md, "Retiring code") ---------------------------------------------------------
+
+// Number of the last retirement; a thread whose passed_epoch is older must clear its tables before it enters code.
+uint64_t retire_epoch();
+// With the code lock held: nothing leads to these regions any more once finish_retiring() has been called.
+void retire_regions(const std::vector<uint32_t>& regions);
+// After any number of the above: makes all threads pass a safepoint. With the code lock held.
+void finish_retiring();
+void retire_everything();
+
+struct RegionRecord {
+  uint32_t chunk = 0;
+  uint32_t offset = 0;  // of the code in the chunk
+  uint32_t bytes = 0;
+  bool retired = false;
+  std::vector<RegionEntry> entries;
+  std::vector<emit::LocationEntry> locations;
+  std::vector<ir::GuestInstruction> instructions;
+  std::vector<GuestRange> guest_ranges;
+  std::vector<uint8_t> guest_bytes;  // of a checked region, range after range
+};
+const RegionRecord& region_record(uint32_t region);  // code lock held
+
+extern Config config;
+extern Counters counts;
+
+class CodeLock {
+ public:
+  CodeLock();
+  ~CodeLock();
+  CodeLock(const CodeLock&) = delete;
+  CodeLock& operator=(const CodeLock&) = delete;
+};
+void lock_code();
+void unlock_code();
+void regions_after_fork_child();
+
+}  // namespace phybin::runtime

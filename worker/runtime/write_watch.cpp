@@ -1,0 +1,205 @@
+// See write_watch.h.
+#include "worker/runtime/write_watch.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+
+#include "worker/runtime/regions.h"
+#include "worker/runtime/worker_memory.h"
+
+namespace phybin::runtime {
+namespace {
+
+constexpr uint32_t kFaultsUntilVolatile = 8;
+constexpr uint32_t kChecksUntilTrusted = 1024;
+
+struct WatchedPage {
+  std::vector<uint32_t> regions;
+  std::vector<uint64_t> places;  // write-protected now
+  int protection = 0;            // the guest's, of the page itself
+  uint32_t faults = 0;
+  uint32_t good_checks = 0;
+  uint32_t relapses = 0;
+  bool is_volatile = false;
+};
+
+std::map<uint64_t, WatchedPage> pages;                  // by address of the page
+std::map<uint64_t, std::vector<uint64_t>> place_pages;  // protected place -> pages of code that it is a place of
+std::atomic<size_t> protected_places = 0;
+std::atomic<uint64_t> generation = 0;
+
+uint64_t page_of(uint64_t address) { return address & ~(uint64_t{host_page_size()} - 1); }
+
+// Guest code is only read by the host, so executable means readable there.
+int host_protection(int guest) {
+  return (guest & (PROT_READ | PROT_WRITE)) | ((guest & PROT_EXEC) != 0 ? PROT_READ : 0);
+}
+
+void set_protection(uint64_t place, int protection) {
+  mprotect(reinterpret_cast<void*>(place), host_page_size(), protection);
+}
+
+void retire_translations(WatchedPage& page) {
+  if (page.regions.empty()) return;
+  retire_regions(page.regions);
+  page.regions.clear();
+}
+
+// Nothing protects `address` any more. Places get back the protection the guest gave them: the page itself its own,
+// aliases were writable.
+void release_places(uint64_t address, WatchedPage& page) {
+  for (uint64_t place : page.places) {
+    auto users = place_pages.find(place);
+    std::erase(users->second, address);
+    if (!users->second.empty()) continue;
+    place_pages.erase(users);
+    --protected_places;
+    set_protection(place, place == address ? host_protection(page.protection) : PROT_READ | PROT_WRITE);
+  }
+  page.places.clear();
+}
+
+// A write to the place is about to happen, or has.
+bool open_place(uint64_t place) {
+  auto users = place_pages.find(place);
+  if (users == place_pages.end()) return false;
+  generation.fetch_add(1);
+  const std::vector<uint64_t> affected = users->second;
+  for (uint64_t address : affected) {
+    WatchedPage& page = pages[address];
+    retire_translations(page);
+    release_places(address, page);
+    if (++page.faults >= kFaultsUntilVolatile && !page.is_volatile) {
+      page.is_volatile = true;
+      page.good_checks = 0;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+std::vector<WritablePage> writable_pages(const std::vector<GuestRange>& ranges, const GuestMapping& around) {
+  std::vector<WritablePage> result;
+  uint64_t last = 0;
+  for (const GuestRange& range : ranges) {
+    const bool known = range.start >= around.start && range.end <= around.end;
+    if (known && !around.shared && (around.protection & PROT_WRITE) == 0) continue;
+    for (uint64_t page = page_of(range.start); page < range.end; page += host_page_size()) {
+      GuestMapping mapping = around;
+      if (page == last || (!known && !config.find_mapping(page, mapping))) continue;
+      last = page;
+      WritablePage entry{page, mapping.protection, {}};
+      if ((mapping.protection & PROT_WRITE) != 0) entry.places.push_back(page);
+      if (mapping.shared && config.find_aliases != nullptr) {
+        uint64_t aliases[8];
+        const size_t count = config.find_aliases(page, aliases, 8);
+        entry.places.insert(entry.places.end(), aliases, aliases + count);
+      }
+      if (!entry.places.empty()) result.push_back(std::move(entry));
+    }
+  }
+  return result;
+}
+
+bool protect_pages(const std::vector<WritablePage>& wanted) {
+  bool nothing_to_do = true;
+  for (const WritablePage& entry : wanted) {
+    WatchedPage& page = pages[entry.page];
+    if (page.is_volatile) continue;
+    page.protection = entry.protection;
+    for (uint64_t place : entry.places) {
+      if (std::find(page.places.begin(), page.places.end(), place) != page.places.end()) continue;
+      page.places.push_back(place);
+      std::vector<uint64_t>& users = place_pages[place];
+      if (users.empty()) {
+        ++protected_places;
+        set_protection(place, PROT_READ);
+      }
+      users.push_back(entry.page);
+      nothing_to_do = false;
+    }
+  }
+  return nothing_to_do;
+}
+
+void watch_pages(const std::vector<GuestRange>& ranges, uint32_t region) {
+  for (const GuestRange& range : ranges) {
+    for (uint64_t address = page_of(range.start); address < range.end; address += host_page_size()) {
+      std::vector<uint32_t>& list = pages[address].regions;
+      if (!list.empty() && list.back() == region) continue;
+      // Regions that were retired for another page of theirs stay in the list; drop them now and then.
+      if (list.size() >= 64 && (list.size() & (list.size() - 1)) == 0)
+        std::erase_if(list, [](uint32_t id) { return region_record(id).retired; });
+      list.push_back(region);
+    }
+  }
+}
+
+bool is_volatile_page(uint64_t guest) {
+  auto found = pages.find(page_of(guest));
+  return found != pages.end() && found->second.is_volatile;
+}
+
+void note_good_check(uint64_t guest) {
+  auto found = pages.find(page_of(guest));
+  if (found == pages.end() || !found->second.is_volatile) return;
+  WatchedPage& page = found->second;
+  if (++page.good_checks < kChecksUntilTrusted << std::min(page.relapses, 16u)) return;
+  page.is_volatile = false;
+  page.faults = 0;
+  ++page.relapses;
+  retire_translations(page);
+}
+
+uint64_t write_generation() { return generation.load(); }
+
+bool resolve_write_fault(uint64_t address) {
+  CodeLock lock;
+  if (!open_place(page_of(address))) return false;
+  ++counts.write_faults;
+  finish_retiring();
+  return true;
+}
+
+void before_kernel_writes(uint64_t start, uint64_t length) {
+  if (protected_places.load(std::memory_order_relaxed) == 0 || length == 0) return;
+  CodeLock lock;
+  bool any = false;
+  for (;;) {
+    auto next = place_pages.lower_bound(page_of(start));
+    if (next == place_pages.end() || next->first - page_of(start) >= start + length - page_of(start)) break;
+    any |= open_place(next->first);
+  }
+  if (any) finish_retiring();
+}
+
+void invalidate_code(uint64_t start, uint64_t length) {
+  generation.fetch_add(1);
+  std::vector<uint64_t> opened;
+  {
+    CodeLock lock;
+    bool any = false;
+    auto next = pages.lower_bound(page_of(start));
+    while (next != pages.end() && next->first < start + length) {
+      any |= !next->second.regions.empty();
+      retire_translations(next->second);
+      if (!next->second.places.empty()) {
+        opened.push_back(next->first);
+        release_places(next->first, next->second);
+      }
+      next = pages.erase(next);
+    }
+    if (any) finish_retiring();
+  }
+  // The guest's protection may be another one by now.
+  for (uint64_t page : opened) {
+    GuestMapping mapping;
+    if (config.find_mapping(page, mapping)) set_protection(page, host_protection(mapping.protection));
+  }
+}
+
+}  // namespace phybin::runtime
