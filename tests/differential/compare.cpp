@@ -104,6 +104,12 @@ ResultRecord canonical(const Case& item, const ResultRecord& result, const Compa
   const int cl = item.snippet->main >= 0 ? int(item.state.gpr[kRcx] & 0xff) : -1;
   out.flags &= kComparedFlags & ~uint64_t(flag_flow(item.snippet->code, cl).undefined_at_end);
   out.index = 0;
+  out.unused = 0;
+  if (out.signal != 0) {
+    // Arithmetic flags of the instruction that faulted, and upper halves: the frame is not a place to look for them.
+    out.flags &= kDf;
+    for (auto& reg : out.vector) std::memset(reg + 16, 0, 16);
+  }
   out.mxcsr &= 0xffffffff & ~(options.mxcsr_flags ? 0 : kMxcsrFlags);
   for (auto& reg : out.vector) {
     if (!(item.state.options & OPTION_YMM)) std::memset(reg + 16, 0, 16);

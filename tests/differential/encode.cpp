@@ -77,6 +77,18 @@ uint16_t address_registers_to_avoid(const Form& form) {
 // Where the operand lies: inside the arena, aligned where the instruction demands it, else mostly so.
 uint64_t Builder::choose_target(unsigned size) {
   const unsigned bytes = size ? size : 8;
+  if (pools_.faults && !random_.one_in(4)) {
+    switch (random_.below(4)) {
+      case 0:
+        return ARENA_ADDRESS - random_.below(2 * bytes);
+      case 1:
+        return ARENA_ADDRESS + ARENA_BYTES + random_.below(1024);
+      case 2:
+        return ARENA_ADDRESS + random_.below(ARENA_BYTES - 64);  // misaligned
+      default:
+        return ARENA_ADDRESS + ARENA_BYTES - random_.below(bytes);
+    }
+  }
   uint64_t address = ARENA_ADDRESS + 256 + random_.below(ARENA_BYTES - 1024);
   const bool vector = bytes >= 16 && !form_.unaligned && (!form_.vex || form_.aligned);
   // Locked operands that cross a cache line are a fault on some machines.

@@ -245,6 +245,16 @@ void add_integer_forms(std::vector<Form>& forms) {
     ret | C2 | Iw | s=return noseq
   )",
               forms);
+  // Only with --faults.
+  parse_forms("fault", R"(
+    ud2 | 0F 0B || noseq
+    int3 | CC || noseq
+    hlt | F4 || noseq
+    cli | FA || noseq
+    in | EC || noseq
+    rdmsr | 0F 32 || noseq
+  )",
+              forms);
   add_conditional(forms);
 }
 

@@ -12,8 +12,9 @@
 #define PATTERN_BYTES 512 /* initial content of the arena: this much, repeated */
 
 /* Batch header; the case records follow, then the code of the snippets. */
-#define HEADER_COUNT 0 /* number of cases */
-#define HEADER_DUMP 8  /* not 0: the arena follows every result record */
+#define HEADER_COUNT 0   /* number of cases */
+#define HEADER_DUMP 8    /* not 0: the arena follows every result record */
+#define HEADER_FAULTS 16 /* not 0: the runner handles signals, and reports them as results */
 #define HEADER_BYTES 64
 
 /* One case: the state before the snippet. */
@@ -38,6 +39,9 @@
 #define RESULT_MXCSR 152
 #define RESULT_VECTOR 160
 #define RESULT_FX 672
-#define RESULT_BYTES 1184
+#define RESULT_SIGNAL 1184        /* number, and si_code in the upper half; 0 if there was none */
+#define RESULT_RIP 1192           /* where */
+#define RESULT_FAULT_ADDRESS 1200 /* si_addr */
+#define RESULT_BYTES 1216
 
 #endif

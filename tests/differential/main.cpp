@@ -2,6 +2,7 @@
 // CPU of the machine that runs this program, or its recorded results.
 #include <regex.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -49,7 +50,7 @@ class Harness {
   std::vector<Case> cases_;
   std::map<std::string, unsigned> failures_;  // by form
   std::map<const Snippet*, bool> reported_;
-  uint64_t passed_ = 0, failed_ = 0, dropped_ = 0, done_ = 0;
+  uint64_t passed_ = 0, failed_ = 0, skipped_ = 0, dropped_ = 0, faulted_ = 0, done_ = 0;
   unsigned reports_ = 0;
   std::vector<uint32_t> recorded_;
   size_t replayed_ = 0;
@@ -66,6 +67,7 @@ void Harness::select_forms() {
     const bool chosen = all || (options_.groups.empty() ? group_is_default(form.group)
                                                         : std::find(options_.groups.begin(), options_.groups.end(),
                                                                     form.group) != options_.groups.end());
+    if (form.group == "fault" && !options_.faults) continue;
     if (chosen && regexec(&pattern, form.name.c_str(), 0, nullptr, 0) == 0) forms_.push_back(&form);
   }
   regfree(&pattern);
@@ -114,7 +116,7 @@ void Harness::add_form(const Form& form) {
   const uint64_t hash = hash_text(form.name) ^ form.opcode.back() ^ hash_text(form.group);
   for (unsigned variant = 0; variant < variants; variant++) {
     Random random{options_.seed, hash, variant};
-    snippets_.push_back(build_single(form, random));
+    snippets_.push_back(build_single(form, options_.faults, random));
     for (unsigned state = 0; state < states; state++) {
       Random state_random{options_.seed, hash, variant, state + 1};
       add_case(&snippets_.back(), state_random);
@@ -126,6 +128,7 @@ void Harness::add_form(const Form& form) {
 void Harness::add_sequence(unsigned number) {
   Random random{options_.seed, hash_text("sequence"), number};
   snippets_.push_back(build_sequence(forms_, random));
+  snippets_.back().number = number;
   for (unsigned state = 0; state < kSequenceStates; state++) {
     Random state_random{options_.seed, hash_text("sequence"), number, state + 1};
     add_case(&snippets_.back(), state_random);
@@ -156,7 +159,9 @@ void Harness::report(const Case& item, const Outcome& actual) {
   } else {
     difference = "    another result than the oracle's\n";
   }
-  std::printf("FAILED %s (seed %llu)\n%s%s\n", name_of(item).c_str(), static_cast<unsigned long long>(options_.seed),
+  std::string title = name_of(item);
+  if (item.snippet->main < 0) title += " " + std::to_string(item.snippet->number);
+  std::printf("FAILED %s (seed %llu)\n%s%s\n", title.c_str(), static_cast<unsigned long long>(options_.seed),
               describe_case(shown, address).c_str(), difference.c_str());
   std::fflush(stdout);
 }
@@ -173,12 +178,17 @@ void Harness::check(size_t index, const Outcome* expected, uint32_t digest, cons
     same = expected ? same_result(item, expected->result, actual.result, options_.compare)
                     : result_digest(item, actual.result, options_.compare) == digest;
   }
+  if (expected && expected->result.signal != 0) faulted_++;
   if (same) {
     passed_++;
     return;
   }
   failed_++;
   failures_[name_of(item)]++;
+  if (actual.kind == Outcome::kSkipped) {
+    skipped_++;
+    return;
+  }
   report(item, actual);
 }
 
@@ -217,10 +227,11 @@ void Harness::flush() {
 
 uint64_t Harness::plan_hash() const {
   std::string text = std::to_string(options_.seed) + ' ' + std::to_string(options_.count) + ' ' +
-                     std::to_string(options_.sequences) + ' ' + std::to_string(options_.singles) +
-                     std::to_string(options_.state.rounding) + std::to_string(options_.state.ftz) +
-                     std::to_string(options_.state.precision) + std::to_string(options_.compare.mxcsr_flags) +
-                     std::to_string(options_.compare.nan_payload) + std::to_string(options_.compare.x87_status);
+                     std::to_string(options_.sequences) + ' ' + std::to_string(options_.faults) +
+                     std::to_string(options_.singles) + std::to_string(options_.state.rounding) +
+                     std::to_string(options_.state.ftz) + std::to_string(options_.state.precision) +
+                     std::to_string(options_.compare.mxcsr_flags) + std::to_string(options_.compare.nan_payload) +
+                     std::to_string(options_.compare.x87_status);
   for (const Form* form : forms_) text += ' ' + form->name;
   return hash_text(text);
 }
@@ -264,13 +275,15 @@ int Harness::run() {
     list();
     return 0;
   }
+  const rlimit no_core = {0, 0};
+  setrlimit(RLIMIT_CORE, &no_core);
   char directory[] = "/tmp/difftest-XXXXXX";
   if (!mkdtemp(directory)) {
     std::perror("difftest: mkdtemp");
     return 2;
   }
-  oracle_ = {{}, options_.runner, directory};
-  tested_ = {split_command(options_.translator), options_.runner, directory};
+  oracle_ = {{}, options_.runner, directory, options_.faults};
+  tested_ = {split_command(options_.translator), options_.runner, directory, options_.faults};
   if (options_.replay.empty()) probe(oracle_, "this machine");
   if (!options_.translator.empty()) probe(tested_, "the translator");
   open_record();
@@ -279,7 +292,7 @@ int Harness::run() {
   }
   for (unsigned i = 0; i < options_.sequences; i++) add_sequence(i);
   flush();
-  for (const char* name : {"/batch", "/results"}) unlink((directory + std::string(name)).c_str());
+  for (const char* name : {"/batch", "/results", "/messages"}) unlink((directory + std::string(name)).c_str());
   rmdir(directory);
   if (!options_.record.empty()) {
     std::FILE* file = std::fopen(options_.record.c_str(), "wb");
@@ -291,6 +304,10 @@ int Harness::run() {
     }
   }
   for (const auto& [name, count] : failures_) std::printf("%6u failures in %s\n", count, name.c_str());
+  if (faulted_) std::printf("%llu cases with a signal\n", static_cast<unsigned long long>(faulted_));
+  if (skipped_) {
+    std::printf("%llu of the failures not run: their like died before\n", static_cast<unsigned long long>(skipped_));
+  }
   if (dropped_) {
     std::printf("%llu cases left out: the oracle faults on them\n", static_cast<unsigned long long>(dropped_));
   }

@@ -22,6 +22,7 @@ Compares single instructions and random sequences under a translator with this m
   --only-sequences N    the same without single instructions
   --tolerate FEATURE    nan-payload, x87-status: do not compare; rounding, ftz, precision: do not vary
   --check-mxcsr         compare the exception flags of MXCSR
+  --faults              make most instructions fault, and compare signals and the state in their frames
   --record FILE         store what the oracle did, as digests
   --replay FILE         compare with stored digests, on machines without an x86 CPU; same options as when recorded
   --oracle-vs-oracle    runs the oracle twice: must pass
@@ -95,6 +96,8 @@ Options parse_options(int argc, char** argv) {
       options.replay = value();
     } else if (argument == "--oracle-vs-oracle") {
       options.oracle_vs_oracle = true;
+    } else if (argument == "--faults") {
+      options.faults = true;
     } else if (argument == "--inject-fault") {
       options.inject_fault = true;
     } else if (argument == "--reports") {

@@ -20,6 +20,7 @@ struct Options {
   bool list = false;
   bool oracle_vs_oracle = false;
   bool inject_fault = false;
+  bool faults = false;
   bool quiet = false;
   unsigned reports = 40;  // failures described in full
   std::string record, replay;

@@ -102,11 +102,22 @@ std::string describe_difference(const Case& item, const Outcome& expected, const
                                 const CompareOptions& options) {
   if (actual.kind == Outcome::kTimeout) return "    hangs\n";
   if (actual.kind == Outcome::kDied) {
-    if (WIFSIGNALED(actual.status)) return format("    dies of signal %d\n", WTERMSIG(actual.status));
-    return format("    ends with exit status %d\n", WEXITSTATUS(actual.status));
+    const std::string message = actual.message.empty() ? "" : "    " + actual.message + "\n";
+    if (WIFSIGNALED(actual.status)) return format("    dies of signal %d\n", WTERMSIG(actual.status)) + message;
+    return format("    ends with exit status %d\n", WEXITSTATUS(actual.status)) + message;
   }
   const ResultRecord a = canonical(item, expected.result, options), b = canonical(item, actual.result, options);
   std::string text;
+  if (a.signal != b.signal || a.signal_code != b.signal_code) {
+    text +=
+        format("    signal expected %u code %d got %u code %d\n", a.signal, a.signal_code, b.signal, b.signal_code);
+  }
+  if (a.rip != b.rip || a.fault_address != b.fault_address) {
+    text +=
+        format("    rip expected %llx got %llx, fault address expected %llx got %llx\n",
+               static_cast<unsigned long long>(a.rip), static_cast<unsigned long long>(b.rip),
+               static_cast<unsigned long long>(a.fault_address), static_cast<unsigned long long>(b.fault_address));
+  }
   for (unsigned i = 0; i < 16; i++) {
     if (a.gpr[i] != b.gpr[i]) {
       text += format("    %-5s expected %016llx got %016llx\n", kGprNames[i],

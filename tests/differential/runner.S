@@ -3,13 +3,27 @@
  * afterwards to the result file. One write for each case, so that after a crash the number of results names the
  * culprit. Outside the snippets it needs mov, add, sub, cmp, lea, push, pop, pushfq, popfq, jcc, jmp, movups,
  * ldmxcsr, stmxcsr and the system calls open, mmap, write and exit_group: it works under a translator that knows
- * hardly anything yet. */
+ * hardly anything yet. If the header asks for it, it also handles the signals of faulting instructions, and takes
+ * the state from the signal frame; then rt_sigaction and sigaltstack are needed. */
 #include "layout.h"
 
 #define SYS_write 1
 #define SYS_open 2
 #define SYS_mmap 9
+#define SYS_rt_sigaction 13
+#define SYS_sigaltstack 131
 #define SYS_exit_group 231
+
+#define SA_FLAGS 0x4c000004 /* SA_SIGINFO | SA_RESTORER | SA_ONSTACK | SA_NODEFER */
+
+/* ucontext_t and the parts that it points to (Linux, x86_64) */
+#define UC_RIP 168
+#define UC_FLAGS 176
+#define UC_FPSTATE 224
+#define FP_MXCSR 24
+#define FP_XMM 160
+#define SI_CODE 8
+#define SI_ADDR 16
 
 .macro for_each_gpr action
     \action %rax, 0
@@ -67,6 +81,17 @@
     vmovups %ymm\number, result + RESULT_VECTOR + 32 * \number(%rip)
 .endm
 
+.macro save_frame_gpr offset, ucontext_offset
+    mov \ucontext_offset(%rdx), %rax
+    mov %rax, result + RESULT_GPR + \offset(%rip)
+.endm
+.macro save_frame_xmm number
+    mov FP_XMM + 16 * \number(%rcx), %rax
+    mov %rax, result + RESULT_VECTOR + 32 * \number(%rip)
+    mov FP_XMM + 16 * \number + 8(%rcx), %rax
+    mov %rax, result + RESULT_VECTOR + 32 * \number + 8(%rip)
+.endm
+
     .text
 /* Linked at RETURN_ADDRESS: snippets jump here. */
 return_point:
@@ -92,6 +117,7 @@ return_point:
     fxsave result + RESULT_FX(%rip)
     fninit
 3:
+finish_case:
     /* A digest of the arena. */
     mov $ARENA_ADDRESS, %rsi
     mov $(ARENA_BYTES / 8), %ecx
@@ -129,6 +155,52 @@ return_point:
     mov current_index(%rip), %rbp
     add $1, %rbp
     jmp run_case
+
+/* Signal handler: the result comes from the frame. Nobody returns from it; the next case starts from here. */
+handler:
+    mov %edi, result + RESULT_SIGNAL(%rip)
+    mov SI_CODE(%rsi), %eax
+    mov %eax, result + RESULT_SIGNAL + 4(%rip)
+    mov SI_ADDR(%rsi), %rax
+    mov %rax, result + RESULT_FAULT_ADDRESS(%rip)
+    save_frame_gpr 0, 144
+    save_frame_gpr 8, 152
+    save_frame_gpr 16, 136
+    save_frame_gpr 24, 128
+    save_frame_gpr 32, 160
+    save_frame_gpr 40, 120
+    save_frame_gpr 48, 112
+    save_frame_gpr 56, 104
+    save_frame_gpr 64, 40
+    save_frame_gpr 72, 48
+    save_frame_gpr 80, 56
+    save_frame_gpr 88, 64
+    save_frame_gpr 96, 72
+    save_frame_gpr 104, 80
+    save_frame_gpr 112, 88
+    save_frame_gpr 120, 96
+    mov UC_RIP(%rdx), %rax
+    mov %rax, result + RESULT_RIP(%rip)
+    mov UC_FLAGS(%rdx), %rax
+    mov %rax, result + RESULT_FLAGS(%rip)
+    mov UC_FPSTATE(%rdx), %rcx
+    mov FP_MXCSR(%rcx), %eax
+    mov %eax, result + RESULT_MXCSR(%rip)
+    for_each_vector save_frame_xmm
+    lea result + RESULT_FX(%rip), %rdi
+    mov $64, %edx
+1:  mov (%rcx), %rax
+    mov %rax, (%rdi)
+    add $8, %rcx
+    add $8, %rdi
+    sub $1, %edx
+    jne 1b
+    lea stack_top(%rip), %rsp
+    ldmxcsr default_mxcsr(%rip)
+    jmp finish_case
+
+restorer:
+    jmp failed
 
     .globl _start
 _start:
@@ -168,7 +240,30 @@ _start:
     cmp $0, %eax
     jl failed
     mov %rax, result_file(%rip)
-    mov $(BATCH_ADDRESS + HEADER_BYTES), %ebx
+    mov $BATCH_ADDRESS, %ebx
+    mov HEADER_FAULTS(%rbx), %rax
+    cmp $0, %rax
+    je 2f
+    lea signal_stack(%rip), %rdi
+    mov $0, %esi
+    mov $SYS_sigaltstack, %eax
+    syscall
+    cmp $0, %eax
+    jne failed
+    lea signals(%rip), %rbp
+1:  mov (%rbp), %edi
+    cmp $0, %edi
+    je 2f
+    lea action(%rip), %rsi
+    mov $0, %edx
+    mov $8, %r10d
+    mov $SYS_rt_sigaction, %eax
+    syscall
+    cmp $0, %eax
+    jne failed
+    add $4, %rbp
+    jmp 1b
+2:  mov $(BATCH_ADDRESS + HEADER_BYTES), %ebx
     mov $0, %ebp
 
 /* rbx: case record, rbp: its number */
@@ -179,6 +274,10 @@ run_case:
     mov %rbx, current_case(%rip)
     mov %rbp, current_index(%rip)
     lea stack_top(%rip), %rsp
+    mov $0, %rax
+    mov %rax, result + RESULT_SIGNAL(%rip)
+    mov %rax, result + RESULT_RIP(%rip)
+    mov %rax, result + RESULT_FAULT_ADDRESS(%rip)
 
     mov $ARENA_ADDRESS, %edi
     mov $(ARENA_BYTES / PATTERN_BYTES), %edx
@@ -234,6 +333,13 @@ failed:
     .data
 default_mxcsr:
     .long 0x1f80
+signals: /* SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV */
+    .long 4, 5, 7, 8, 11, 0
+    .balign 8
+action:
+    .quad handler, SA_FLAGS, restorer, 0
+signal_stack:
+    .quad signal_stack_memory, 0, 16384
 
     .bss
     .balign 64
@@ -252,4 +358,6 @@ result_file:
     .balign 64
     .skip 4096
 stack_top:
+signal_stack_memory:
+    .skip 16384
     .section .note.GNU-stack, "", @progbits

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -46,6 +47,14 @@ std::vector<uint8_t> read_file(const std::string& path) {
   return bytes;
 }
 
+std::string last_line(const std::string& path) {
+  const std::vector<uint8_t> bytes = read_file(path);
+  std::string text(bytes.begin(), bytes.end());
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  const size_t newline = text.rfind('\n');
+  return newline == std::string::npos ? text : text.substr(newline + 1);
+}
+
 double now() {
   timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);
@@ -62,8 +71,14 @@ int run_process(const Machine& machine, const std::string& batch, const std::str
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   unlink(results.c_str());
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  const std::string messages = machine.directory + "/messages";
+  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, messages.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   pid_t pid = 0;
-  if (int error = posix_spawnp(&pid, argv[0], nullptr, nullptr, argv.data(), environ); error != 0) {
+  const int error = posix_spawnp(&pid, argv[0], &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) {
     errno = error;
     fail("cannot start", words[0]);
   }
@@ -89,16 +104,19 @@ int run_process(const Machine& machine, const std::string& batch, const std::str
   }
 }
 
-std::vector<uint8_t> batch_file(const std::vector<Case>& cases, size_t first, const std::vector<uint64_t>& addresses,
-                                const std::vector<uint8_t>& code, bool dump) {
+std::vector<uint8_t> batch_file(const std::vector<Case>& cases, const std::vector<size_t>& chosen,
+                                const std::vector<uint64_t>& addresses, const std::vector<uint8_t>& code, bool dump,
+                                bool faults) {
+  // The code stays where it was: cases that are left out leave room before it.
   std::vector<uint8_t> bytes(HEADER_BYTES + cases.size() * CASE_BYTES);
-  const uint64_t count = cases.size() - first, dump_word = dump;
+  const uint64_t count = chosen.size(), dump_word = dump, faults_word = faults;
   std::memcpy(bytes.data() + HEADER_COUNT, &count, 8);
   std::memcpy(bytes.data() + HEADER_DUMP, &dump_word, 8);
-  for (size_t i = first; i < cases.size(); i++) {
-    CaseRecord record = cases[i].state;
-    record.code = addresses[i];
-    std::memcpy(bytes.data() + HEADER_BYTES + (i - first) * CASE_BYTES, &record, CASE_BYTES);
+  std::memcpy(bytes.data() + HEADER_FAULTS, &faults_word, 8);
+  for (size_t i = 0; i < chosen.size(); i++) {
+    CaseRecord record = cases[chosen[i]].state;
+    record.code = addresses[chosen[i]];
+    std::memcpy(bytes.data() + HEADER_BYTES + i * CASE_BYTES, &record, CASE_BYTES);
   }
   bytes.insert(bytes.end(), code.begin(), code.end());
   if (bytes.size() > BATCH_BYTES) {
@@ -106,6 +124,11 @@ std::vector<uint8_t> batch_file(const std::vector<Case>& cases, size_t first, co
     std::exit(2);
   }
   return bytes;
+}
+
+const Form* form_of(const Case& item) {
+  return item.snippet->main >= 0 && !item.snippet->code.empty() ? item.snippet->code[size_t(item.snippet->main)].form
+                                                                : nullptr;
 }
 
 }  // namespace
@@ -130,25 +153,39 @@ std::vector<Outcome> run_cases(const Machine& machine, const std::vector<Case>& 
   const std::vector<uint64_t> addresses = place_cases(cases, code);
   const std::string batch = machine.directory + "/batch", results = machine.directory + "/results";
   const size_t record = RESULT_BYTES + (dump ? ARENA_BYTES : 0);
-  std::vector<Outcome> outcomes;
-  while (outcomes.size() < cases.size()) {
-    // The code stays where it was: cases that are left out leave room before it.
-    write_file(batch, batch_file(cases, outcomes.size(), addresses, code, dump));
+  std::vector<Outcome> outcomes(cases.size());
+  std::map<const Form*, unsigned> deaths;
+  std::vector<size_t> pending(cases.size());
+  for (size_t i = 0; i < pending.size(); i++) pending[i] = i;
+  while (!pending.empty()) {
+    write_file(batch, batch_file(cases, pending, addresses, code, dump, machine.faults));
     bool stalled = false;
     const int status = run_process(machine, batch, results, stalled);
     const std::vector<uint8_t> bytes = read_file(results);
-    for (size_t at = 0; at + record <= bytes.size() && outcomes.size() < cases.size(); at += record) {
-      Outcome outcome;
-      std::memcpy(&outcome.result, bytes.data() + at, RESULT_BYTES);
-      if (dump) outcome.arena.assign(bytes.begin() + long(at) + RESULT_BYTES, bytes.begin() + long(at + record));
-      outcomes.push_back(std::move(outcome));
+    const size_t done = std::min(pending.size(), bytes.size() / record);
+    for (size_t i = 0; i < done; i++) {
+      Outcome& outcome = outcomes[pending[i]];
+      const uint8_t* at = bytes.data() + i * record;
+      std::memcpy(&outcome.result, at, RESULT_BYTES);
+      if (dump) outcome.arena.assign(at + RESULT_BYTES, at + record);
     }
-    if (outcomes.size() < cases.size()) {
-      Outcome outcome;
-      outcome.kind = stalled ? Outcome::kTimeout : Outcome::kDied;
-      outcome.status = status;
-      outcomes.push_back(outcome);
+    if (done == pending.size()) break;
+    const Case& culprit = cases[pending[done]];
+    outcomes[pending[done]].kind = stalled ? Outcome::kTimeout : Outcome::kDied;
+    outcomes[pending[done]].status = status;
+    outcomes[pending[done]].message = last_line(machine.directory + "/messages");
+    const Form* form = form_of(culprit);
+    const bool whole_form = form && ++deaths[form] >= kDeathsOfForm;
+    std::vector<size_t> rest;
+    for (size_t i = done + 1; i < pending.size(); i++) {
+      const Case& item = cases[pending[i]];
+      if (item.snippet == culprit.snippet || (whole_form && form_of(item) == form)) {
+        outcomes[pending[i]].kind = Outcome::kSkipped;
+      } else {
+        rest.push_back(pending[i]);
+      }
     }
+    pending = std::move(rest);
   }
   return outcomes;
 }

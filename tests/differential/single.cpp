@@ -7,11 +7,13 @@ namespace {
 
 class SingleBuilder {
  public:
-  SingleBuilder(const Form& form, Random& random) : form_(form), random_(random) {}
+  SingleBuilder(const Form& form, bool faults, Random& random) : form_(form), random_(random) {
+    snippet_.faults = pools_.faults = faults;
+  }
   Snippet build();
 
  private:
-  Instruction make() { return build_instruction(form_, RegisterPools{}, snippet_.constraints, random_); }
+  Instruction make() { return build_instruction(form_, pools_, snippet_.constraints, random_); }
   void add(Instruction instruction) {
     instruction.id = int(snippet_.code.size());
     snippet_.code.push_back(instruction);
@@ -70,6 +72,8 @@ class SingleBuilder {
   void fix_stack() {
     uint64_t top = ARENA_ADDRESS + 1024 + random_.below(ARENA_BYTES - 2048);
     if (!random_.one_in(4)) top &= ~uint64_t(7);
+    if (pools_.faults)
+      top = random_.one_in(2) ? ARENA_ADDRESS + random_.below(9) : ARENA_ADDRESS + ARENA_BYTES - random_.below(9);
     snippet_.constraints.fix(kRsp, top);
   }
   void build_branch();
@@ -79,6 +83,7 @@ class SingleBuilder {
 
   const Form& form_;
   Random& random_;
+  RegisterPools pools_;
   Snippet snippet_;
 };
 
@@ -178,6 +183,8 @@ Snippet SingleBuilder::build() {
 
 }  // namespace
 
-Snippet build_single(const Form& form, Random& random) { return SingleBuilder(form, random).build(); }
+Snippet build_single(const Form& form, bool faults, Random& random) {
+  return SingleBuilder(form, faults, random).build();
+}
 
 }  // namespace phybin::difftest

@@ -55,8 +55,10 @@ struct Constraints {
 
 struct Snippet {
   std::vector<Instruction> code;
-  int main = 0;  // index of the instruction under test, -1 in a sequence
+  unsigned number = 0;  // of a sequence
+  int main = 0;         // index of the instruction under test, -1 in a sequence
   Constraints constraints;
+  bool faults = false;
 };
 
 // Which registers the generator may use for what.
@@ -64,6 +66,7 @@ struct RegisterPools {
   uint16_t general = 0xffff;  // operands
   uint16_t base = 0xffff;     // of memory operands
   uint16_t index = 0xffef;
+  bool faults = false;  // memory operands mostly outside the arena, across its end, or misaligned
 };
 
 struct FlagEffects {
@@ -77,8 +80,8 @@ FlagEffects flag_effects(const Instruction& instruction, int count);
 // Chooses operands for one instruction of a form. Adds what it needs of the state to `constraints`.
 Instruction build_instruction(const Form& form, const RegisterPools& pools, Constraints& constraints, Random& random);
 
-// The snippet that tests a form alone; `id`s start at 0.
-Snippet build_single(const Form& form, Random& random);
+// The snippet that tests a form alone, with operands that let it fault if `faults`. `id`s start at 0.
+Snippet build_single(const Form& form, bool faults, Random& random);
 // A random sequence of instructions of the given forms.
 Snippet build_sequence(const std::vector<const Form*>& forms, Random& random);
 

@@ -105,6 +105,7 @@ void StateMaker::fill_control() {
 }
 
 void StateMaker::adjust_division(bool is_signed) {
+  if (snippet_.faults && !random_.one_in(4)) return;  // overflow, or zero
   using Wide = unsigned __int128;
   using SignedWide = __int128;
   const unsigned size = main().form->size, bits = size * 8;
@@ -141,6 +142,11 @@ void StateMaker::adjust_string() {
   state_.gpr[kRdi] = random_.one_in(3) ? state_.gpr[kRsi] - 16 + random_.below(32)  // overlapping
                                        : ARENA_ADDRESS + 1024 + random_.below(1024);
   state_.gpr[kRcx] = instruction.repeat ? count : random_.next();
+  if (snippet_.faults) {
+    // Near an end, so that the fault comes after some elements.
+    uint64_t& pointer = state_.gpr[random_.one_in(2) ? kRsi : kRdi];
+    pointer = random_.one_in(2) ? ARENA_ADDRESS + random_.below(64) : ARENA_ADDRESS + ARENA_BYTES - random_.below(64);
+  }
   const bool compares = instruction.form->flags_written != 0;
   if (compares && !random_.one_in(3)) {
     // Long runs of equal elements, now and then another.

@@ -175,6 +175,7 @@ void pairs(GnuAssembler& judge) {
 void ordered_and_atomic(GnuAssembler& judge) {
   for (unsigned step = 0; step < 32; ++step) {
     const Registers g(step);
+    const int offset = kUnscaled[step % 9];
     const std::string base = memory(sp(true, g.n));
     for (unsigned size = 0; size < 4; ++size) {
       const bool is64 = size == 3;
@@ -187,7 +188,6 @@ void ordered_and_atomic(GnuAssembler& judge) {
   EXPECT_FORM(judge, name, (size, status, g.d, g.n), #name + suffix, r(false, status), r(is64, g.d), base);
       PHYBIN_A64_STORE_EXCLUSIVE(X)
 #undef X
-      const int offset = kUnscaled[step % 9];
 #define X(name, op) \
   EXPECT_FORM(judge, name, (size, g.d, g.n, offset), #name + suffix, r(is64, g.d), memory(sp(true, g.n), offset));
       PHYBIN_A64_ORDERED_UNSCALED(X)
@@ -202,7 +202,12 @@ void ordered_and_atomic(GnuAssembler& judge) {
       EXPECT_FORM(judge, cas, (size, g.m, g.d, g.n), "cas" + suffix, r(is64, g.m), r(is64, g.d), base);
       EXPECT_FORM(judge, casal, (size, g.m, g.d, g.n), "casal" + suffix, r(is64, g.m), r(is64, g.d), base);
     }
+    EXPECT_FORM(judge, ldapursw, (g.d, g.n, offset), "ldapursw", r(true, g.d), memory(sp(true, g.n), offset));
     for (const bool is64 : {false, true}) {
+#define X(name, op) \
+  EXPECT_FORM(judge, name, (is64, g.d, g.n, offset), #name, r(is64, g.d), memory(sp(true, g.n), offset));
+      PHYBIN_A64_ORDERED_UNSCALED_SIGNED(X)
+#undef X
       const auto t2 = static_cast<Gpr>(other_than(g.m, g.d));
 #define X(name, op) EXPECT_FORM(judge, name, (is64, g.d, t2, g.n), #name, r(is64, g.d), r(is64, t2), base);
       PHYBIN_A64_LOAD_EXCLUSIVE_PAIR(X)

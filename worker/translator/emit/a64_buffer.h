@@ -11,6 +11,8 @@ namespace phybin::a64 {
 class CodeBuffer {
  public:
   CodeBuffer() { grow(); }
+  CodeBuffer(const CodeBuffer&) = delete;
+  CodeBuffer& operator=(const CodeBuffer&) = delete;
   void push(uint32_t word) {
     *cursor_++ = word;
     if (cursor_ == end_) [[unlikely]]

@@ -19,8 +19,7 @@ void LabelForms::reset() {
   buffer_->clear();
   labels_.clear();
   references_.clear();
-  literals_.clear();
-  std::fill(literal_hash_.begin(), literal_hash_.end(), kNone);
+  forget_literals();
   waiting_ = 0;
   failed_ = false;
 }
@@ -107,6 +106,11 @@ void LabelForms::emit_literals() {
       word(static_cast<uint32_t>(literal.high >> 32));
     }
   }
+  forget_literals();
+}
+
+void LabelForms::forget_literals() {
+  if (literals_.empty()) return;
   literals_.clear();
   std::fill(literal_hash_.begin(), literal_hash_.end(), kNone);
 }

@@ -89,6 +89,7 @@ class LabelForms {
   void patch(uint32_t from, uint32_t to);
   Label literal(uint64_t low, uint64_t high, bool wide);
   void rehash_literals();
+  void forget_literals();
   uint32_t literal_slot(uint64_t low, uint64_t high, bool wide) const;
 
   CodeBuffer* buffer_;

@@ -135,6 +135,11 @@ constexpr unsigned pair_size_log2(PairOp op) {
   X(stlur, 0x19000000)                 \
   X(ldapur, 0x19400000)
 
+// The same, sign-extended: is64, rt, rn, offset.
+#define PHYBIN_A64_ORDERED_UNSCALED_SIGNED(X) \
+  X(ldapursb, 0x19800000)                     \
+  X(ldapursh, 0x59800000)
+
 // LSE: size, rs (operand), rt (old value), rn. Relaxed, acquire, release and both.
 #define PHYBIN_A64_ATOMIC(X) \
   X(ldadd, 0x38200000)       \
@@ -268,6 +273,13 @@ class MemoryForms : public IntegerForms {
   }
   PHYBIN_A64_ORDERED_UNSCALED(X)
 #undef X
+#define X(name, op)                                                   \
+  void name(bool is64, Gpr rt, Gpr rn, int32_t offset) {              \
+    word((op) | uint32_t{!is64} << 22 | imm9(offset) | regs(rt, rn)); \
+  }
+  PHYBIN_A64_ORDERED_UNSCALED_SIGNED(X)
+#undef X
+  void ldapursw(Gpr rt, Gpr rn, int32_t offset) { word(0x99800000 | imm9(offset) | regs(rt, rn)); }
 #define X(name, op)                                                                                \
   void name(Size size, Gpr rs, Gpr rt, Gpr rn) { atomic((op), size, rs, rt, rn); }                 \
   void name##a(Size size, Gpr rs, Gpr rt, Gpr rn) { atomic((op) | 0x00800000, size, rs, rt, rn); } \
