@@ -20,6 +20,7 @@ struct HelperResult {
   HELPER(divide_signed)
 
 #define PHYBIN_STATE_HELPERS(HELPER) \
+  HELPER(string_compare)             \
   HELPER(cpuid)                      \
   HELPER(rdtscp)                     \
   HELPER(xgetbv)

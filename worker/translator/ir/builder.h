@@ -49,6 +49,9 @@ class Builder {
   Op& last_op() { return region_.ops.back(); }
   const Op& at(ValueId value) const { return region_.ops[value]; }
 
+  // A pure operation on `a` alone that was made already, not far back, and is still in reach; or kNoValue.
+  ValueId find(Opcode code, ValueId a) const;
+
   ValueId constant(int64_t imm) { return op(Opcode::kConst, 64, kNoValue, kNoValue, kNoValue, imm); }
   bool is_constant(ValueId v) const { return at(v).code == Opcode::kConst; }
   ValueId guest_address(uint64_t address) {

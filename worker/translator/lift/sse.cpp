@@ -56,7 +56,8 @@ Address aligned_address(Lifter& l) {
     m.scale = 0;
     m.disp = 0;
   }
-  m.base = l.b.op(Opcode::kAlignedAddress, 64, m.base);
+  const ValueId known = l.b.find(Opcode::kAlignedAddress, m.base);
+  m.base = known != kNoValue ? known : l.b.op(Opcode::kAlignedAddress, 64, m.base);
   return m;
 }
 

@@ -109,5 +109,11 @@ void lift_palignr(Lifter& l);
 void lift_blend_imm(Lifter& l);
 void lift_blend_variable(Lifter& l);
 void lift_vec_binary_imm(Lifter& l);
+// sse_crypto.cpp
+void lift_aes_round(Lifter& l);
+void lift_aes_unary(Lifter& l);
+void lift_pclmulqdq(Lifter& l);
+// sse_string.cpp
+void lift_pcmpstr(Lifter& l);
 
 }  // namespace phybin::lift

@@ -171,6 +171,13 @@ constexpr Row kRows[] = {
     ROW(Blendvpd, lift_blend_variable, OPCODE(Invalid), kQword),
     ROW(Pblendvb, lift_blend_variable, OPCODE(Invalid), kByte),
     ROW(Mpsadbw, lift_vec_binary_imm, OPCODE(VecMultipleSad), kByte),
+
+    // Cryptography, text.
+    ROW(Aesenc, lift_aes_round, OPCODE(AesRound), 0, 0), ROW(Aesenclast, lift_aes_round, OPCODE(AesRound), 0, 1),
+    ROW(Aesdec, lift_aes_round, OPCODE(AesRound), 0, 2), ROW(Aesdeclast, lift_aes_round, OPCODE(AesRound), 0, 3),
+    ROW(Aesimc, lift_aes_unary, OPCODE(AesInverseMix)), ROW(Aeskeygenassist, lift_aes_unary, OPCODE(AesKeyGenAssist)),
+    ROW(Pclmulqdq, lift_pclmulqdq, OPCODE(CarrylessMul)), ROW(Pcmpestri, lift_pcmpstr), ROW(Pcmpestrm, lift_pcmpstr),
+    ROW(Pcmpistri, lift_pcmpstr), ROW(Pcmpistrm, lift_pcmpstr),
 };
 // clang-format on
 
