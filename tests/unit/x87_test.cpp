@@ -201,6 +201,7 @@ struct Case {
   std::function<void(X87State&, Memory&, uint64_t& flags)> helper;
   Fill fill = Fill::kNone;
   bool prefers_free_slot = false;  // pushes
+  bool last_bit_may_differ = false;
 };
 
 std::string describe(const X87State& state) {
@@ -228,6 +229,26 @@ std::string describe(const Memory& memory, uint64_t flags) {
 bool same(const X87State& a, const X87State& b) {
   return std::memcmp(&a.registers, &b.registers, sizeof a.registers) == 0 && a.control_word == b.control_word &&
          a.status_word == b.status_word && a.top == b.top && a.occupied == b.occupied;
+}
+
+// Gives `ours` the registers of the CPU where they are neighbours of its own, and C1, which then can differ too; UE
+// as well if that neighbour is the smallest normal number.
+void forgive_last_bit(const X87State& cpu, X87State& ours) {
+  uint32_t forgiven = (cpu.status_word & kPrecision) != 0 ? kC1 : 0;
+  for (unsigned i = 0; i < 8; ++i) {
+    const Float80 v = cpu.registers[i];
+    const Float80 w = ours.registers[i];
+    const auto position = [](Float80 of) {
+      return uint128{of.sign_exponent} << 63 | (of.significand & ~kIntegerBit);
+    };
+    const uint128 a = position(v);
+    const uint128 b = position(w);
+    const Float80 smallest{kIntegerBit, 1};
+    const bool border = v != w && (absolute(v) == smallest || absolute(w) == smallest);
+    if (border || (v == w && absolute(v) == smallest)) forgiven |= kUnderflow;
+    if (border || (a > b ? a - b : b - a) <= 1) ours.registers[i] = v;
+  }
+  ours.status_word = static_cast<uint16_t>((ours.status_word & ~forgiven) | (cpu.status_word & forgiven));
 }
 
 constexpr uint64_t kArithmeticFlags = 0x8d5;
@@ -264,6 +285,7 @@ void compare_with_cpu(const Case& test, Random& random, unsigned count, const St
     // The stored image has the status word as it was; reading it back recomputes ES from the masks, as FRSTOR does.
     uint16_t status_cpu;
     std::memcpy(&status_cpu, image.bytes + 4, 2);
+    if (test.last_bit_may_differ) forgive_last_bit(cpu, ours);
     const bool agrees = same(cpu, ours) && memory_cpu == memory_ours && flags_cpu == flags_ours &&
                         status_cpu == full_status_word(ours);
     if (agrees) continue;
@@ -468,6 +490,21 @@ TEST(X87, OneOperand) {
       plain("fprem", opcode(0xd9, 0xf8), phybin_x87_operation, kFprem),
       plain("fprem1", opcode(0xd9, 0xf5), phybin_x87_operation, kFprem1),
   };
+  run(cases, 4 * kCount);
+}
+
+TEST(X87, Transcendental) {
+  std::vector<Case> cases = {
+      plain("f2xm1", opcode(0xd9, 0xf0), phybin_x87_operation, kF2xm1),
+      plain("fyl2x", opcode(0xd9, 0xf1), phybin_x87_operation, kFyl2x),
+      plain("fyl2xp1", opcode(0xd9, 0xf9), phybin_x87_operation, kFyl2xp1),
+      push(plain("fptan", opcode(0xd9, 0xf2), phybin_x87_operation, kFptan)),
+      plain("fpatan", opcode(0xd9, 0xf3), phybin_x87_operation, kFpatan),
+      plain("fsin", opcode(0xd9, 0xfe), phybin_x87_operation, kFsin),
+      plain("fcos", opcode(0xd9, 0xff), phybin_x87_operation, kFcos),
+      push(plain("fsincos", opcode(0xd9, 0xfb), phybin_x87_operation, kFsincos)),
+  };
+  for (Case& test : cases) test.last_bit_may_differ = true;
   run(cases, 4 * kCount);
 }
 

@@ -211,19 +211,33 @@ Float80 divide(Float80 a, Float80 b, Context& context) {
 
 namespace {
 
-// floor(sqrt(v)) for a v with one of its top two bits set, and the rest: a root of half as many bits, then one
-// division (Zimmermann, "Karatsuba Square Root").
-uint32_t root_64(uint64_t v, uint64_t& rest) {
+// floor(sqrt(v)) and the rest, for a v with one of its top two bits set: bit by bit for half of the bits, then one
+// division for the other half (Zimmermann, "Karatsuba Square Root"), and the same again for 128 bits.
+uint32_t root_32(uint32_t v, uint32_t& rest) {
   uint32_t root = 0;
-  uint64_t remaining = v;
-  for (uint64_t bit = uint64_t{1} << 31; bit != 0; bit >>= 1) {
-    const uint64_t trial = (2 * uint64_t{root} + bit) * bit;
-    if (trial <= remaining) {
-      remaining -= trial;
-      root += static_cast<uint32_t>(bit);
-    }
+  for (uint32_t bit = 1u << 15; bit != 0; bit >>= 1) {
+    const uint32_t trial = (2 * root + bit) * bit;
+    if (trial > v) continue;
+    v -= trial;
+    root += bit;
   }
-  rest = remaining;
+  rest = v;
+  return root;
+}
+
+uint64_t root_64(uint64_t v, uint64_t& rest) {
+  uint32_t half_rest;
+  const uint64_t half = root_32(static_cast<uint32_t>(v >> 32), half_rest);
+  const uint64_t divided = uint64_t{half_rest} << 16 | (v >> 16 & 0xffff);
+  const uint64_t q = divided / (2 * half);
+  const int64_t u = static_cast<int64_t>(divided - q * 2 * half);
+  uint64_t root = (half << 16) + q;
+  int64_t r = static_cast<int64_t>(static_cast<uint64_t>(u) << 16 | (v & 0xffff)) - static_cast<int64_t>(q * q);
+  if (r < 0) {
+    r += static_cast<int64_t>(2 * root - 1);
+    --root;
+  }
+  rest = static_cast<uint64_t>(r);
   return root;
 }
 

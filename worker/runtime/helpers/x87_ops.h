@@ -55,6 +55,14 @@ enum Operation : uint64_t {
   kFxtract,
   kFprem,
   kFprem1,
+  kF2xm1,
+  kFyl2x,
+  kFyl2xp1,
+  kFptan,
+  kFpatan,
+  kFsin,
+  kFcos,
+  kFsincos,
   kOperationCount,
 };
 

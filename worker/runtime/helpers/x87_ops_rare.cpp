@@ -2,6 +2,7 @@
 // decimal, conditional moves, control.
 #include "worker/runtime/helpers/x87_commit.h"
 #include "worker/runtime/helpers/x87_ops.h"
+#include "worker/runtime/helpers/x87_transcendental.h"
 
 namespace phybin::runtime::x87 {
 
@@ -43,6 +44,14 @@ constexpr OperationEntry kOperations[] = {
      Shape::kPush, false, false},
     {[](Operands& o, Context& c) { o.x = remainder(o.x, o.y, false, c); }, Shape::kReplace, true, true},
     {[](Operands& o, Context& c) { o.x = remainder(o.x, o.y, true, c); }, Shape::kReplace, true, true},
+    {[](Operands& o, Context& c) { o.x = exp2_minus_1(o.x, c); }, Shape::kReplace, false, false},
+    {[](Operands& o, Context& c) { o.x = y_log2(o.y, o.x, c); }, Shape::kPop, true, false},
+    {[](Operands& o, Context& c) { o.x = y_log2_plus_1(o.y, o.x, c); }, Shape::kPop, true, false},
+    {[](Operands& o, Context& c) { o.x = tangent(o.x, o.y, c); }, Shape::kPush, false, true},
+    {[](Operands& o, Context& c) { o.x = arctangent(o.y, o.x, c); }, Shape::kPop, true, false},
+    {[](Operands& o, Context& c) { o.x = sine(o.x, c); }, Shape::kReplace, false, true},
+    {[](Operands& o, Context& c) { o.x = cosine(o.x, c); }, Shape::kReplace, false, true},
+    {[](Operands& o, Context& c) { o.x = sine_cosine(o.x, o.y, c); }, Shape::kPush, false, true},
 };
 static_assert(sizeof(kOperations) / sizeof(kOperations[0]) == kOperationCount - kFsqrt);
 
