@@ -8,6 +8,7 @@
 #include <memory>
 #include <random>
 
+#include "tests/unit/decode_capstone.h"
 #include "tests/unit/decode_zydis.h"
 
 namespace phybin::decode::test {
@@ -65,6 +66,38 @@ TEST(DecodeOracle, Libraries) {
   Differences differences;
   for (const char* name : {"libcrypto.so.3", "libstdc++.so.6", "libm.so.6", "libpython3.11.so.1.0"})
     sweep(std::string(kLibraryFolder) + name, SIZE_MAX, differences);
+  EXPECT_EQ(differences.report(), "");
+}
+
+TEST(DecodeOracle, Capstone) {
+  Differences differences;
+  Capstone capstone;
+  std::vector<std::string> names = {"libc.so.6"};
+  if (full_run()) names = {"libc.so.6", "libcrypto.so.3", "libstdc++.so.6", "libm.so.6", "libpython3.11.so.1.0"};
+  const std::size_t limit = full_run() ? SIZE_MAX : 100'000;
+  for (const std::string& name : names) {
+    std::size_t count = 0;
+    for (const CodeSection& section : code_sections(kLibraryFolder + name)) {
+      std::span<const uint8_t> rest = section.bytes;
+      uint64_t address = section.address;
+      while (!rest.empty() && count++ < limit) {
+        Instruction in;
+        const DecodeStatus status = decode(rest.data(), rest.size(), address, in);
+        const cs_insn* theirs = capstone.decode(rest, address);
+        if (status == DecodeStatus::kOk && theirs == nullptr && !capstone_accepts_too_little(in))
+          differences.add({"valid for us only: " + capstone_name(in), ""}, rest);
+        else if (status != DecodeStatus::kOk && theirs != nullptr && in.encoding != Encoding::kEvex &&
+                 !capstone_accepts_too_much(*theirs))
+          differences.add({std::string("invalid for us: ") + theirs->mnemonic, ""}, rest);
+        else if (status == DecodeStatus::kOk && theirs != nullptr)
+          if (const Difference difference = compare_with_capstone(capstone, in, *theirs); !difference.kind.empty())
+            differences.add(difference, rest);
+        const std::size_t length = in.length != 0 ? in.length : 1;
+        rest = rest.subspan(std::min(length, rest.size()));
+        address += length;
+      }
+    }
+  }
   EXPECT_EQ(differences.report(), "");
 }
 

@@ -2,6 +2,7 @@
 //
 // Written for speed, because decoding is a large part of a cold start: the bytes are read without checks, from a
 // padded copy when fewer than kReadAhead are available; the opcode table (opcode_table.h) says everything else.
+#include <bit>
 #include <cstring>
 
 #include "worker/translator/decode/instruction.h"
@@ -26,12 +27,20 @@ struct PackedType {
   OperandKind kind;
   uint8_t size;
   uint8_t memory_size;
+  uint8_t register_mask;
 };
+
+// MMX, x87 and segment register numbers have no REX extension.
+constexpr uint8_t register_mask(OperandKind kind) {
+  return kind == OperandKind::kMmx || kind == OperandKind::kX87 || kind == OperandKind::kSegment ? 7 : 15;
+}
 
 constexpr auto kTypes = [] {
   std::array<PackedType, kOperandTypes.size()> types{};
-  for (std::size_t i = 0; i < types.size(); ++i)
-    types[i] = {kOperandTypes[i].source, kOperandTypes[i].kind, kOperandTypes[i].size, kOperandTypes[i].memory_size};
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    const OperandType& type = kOperandTypes[i];
+    types[i] = {type.source, type.kind, type.size, type.memory_size, register_mask(type.kind)};
+  }
   return types;
 }();
 
@@ -68,17 +77,6 @@ constexpr auto kSizeRows = [] {
   return rows;
 }();
 
-// Register numbers of these kinds have no REX extension.
-constexpr unsigned register_mask(OperandKind kind) {
-  return kind == OperandKind::kMmx || kind == OperandKind::kX87 || kind == OperandKind::kSegment ? 7 : 15;
-}
-constexpr auto kRegisterMasks = [] {
-  std::array<uint8_t, 16> masks{};
-  for (std::size_t kind = 0; kind < masks.size(); ++kind)
-    masks[kind] = static_cast<uint8_t>(register_mask(static_cast<OperandKind>(kind)));
-  return masks;
-}();
-
 template <typename T>
 int64_t load(const uint8_t* bytes) {
   T value;
@@ -88,10 +86,11 @@ int64_t load(const uint8_t* bytes) {
 
 constexpr Instruction kBlank{};
 
+// All of its state fits in registers, as long as every function on the way is inlined.
 class Decoder {
  public:
   Decoder(const uint8_t* bytes, uint64_t address, Instruction& out)
-      : start_(bytes), next_(bytes), address_(address), out_(out) {}
+      : start_(bytes), next_(bytes), address_(address), out_(out), next_operand_(out.operands.data()) {}
 
   DecodeStatus run();
 
@@ -99,37 +98,41 @@ class Decoder {
   std::size_t consumed() const { return static_cast<std::size_t>(next_ - start_); }
 
  private:
-  bool read_prefixes();
-  bool read_vex(Special form);
-  bool read_evex();
-  void skip_evex_instruction(unsigned map, unsigned opcode);
+  DecodeStatus read_prefixes();
+  DecodeStatus read_vex(Special form);
+  DecodeStatus read_evex();
   void select_entry();
   bool is_valid() const;
   bool gather_is_valid() const;
   void read_memory();
   void read_operands();
-  void add_register(PackedType type, unsigned number);
-  void add_immediate(PackedType type, int64_t value);
+  void add_register(const PackedType& type, unsigned number);
+  void add_immediate(const PackedType& type, int64_t value);
   void finish();
 
   // An address relative to what has been read so far, the end of the instruction.
   int64_t target(int64_t offset) const {
     return static_cast<int64_t>(address_ + consumed() + static_cast<uint64_t>(offset));
   }
-  unsigned rex_bit(uint8_t bit, unsigned shift) const { return (rex_ & bit) != 0 ? 1u << shift : 0; }
+  unsigned modrm_reg() const { return (modrm_ >> 3 & 7) | (rex_ << 1 & 8); }
+  unsigned modrm_rm() const { return (modrm_ & 7) | (rex_ << 3 & 8); }
   uint8_t size_of(uint8_t code) const { return code < kVariableSize ? code : (*sizes_)[code & 7]; }
-  Operand& add(OperandKind kind, uint8_t size) {
-    Operand& operand = out_.operands[out_.operand_count++];
-    operand.kind = kind;
-    operand.size = size;
-    return operand;
+  void take(const Entry& entry) {
+    value_ = entry.value;
+    flags_ = entry.flags;
+    operands_ = std::bit_cast<uint32_t>(entry.operands);
   }
+  void add(OperandKind kind, uint8_t reg, uint8_t size) { *next_operand_++ = {kind, reg, size}; }
 
   const uint8_t* start_;
   const uint8_t* next_;
   uint64_t address_;
   Instruction& out_;
-  Entry entry_;
+  Operand* next_operand_;
+  // The table's entry.
+  unsigned value_ = 0;
+  unsigned flags_ = 0;
+  uint32_t operands_ = 0;  // the first one lowest
   const SizeRow* sizes_ = nullptr;
   unsigned opcode_ = 0;
   unsigned map_ = 0;
@@ -141,16 +144,17 @@ class Decoder {
   unsigned vex_prefix_ = 0;  // VEX.pp, which has the values of Selector::kPrefix
   bool vex_ = false;
   bool mode_is_register_ = true;
+  bool have_immediate_ = false;
 };
 
 // Reads up to and including the opcode. REX counts only directly before the opcode.
-inline bool Decoder::read_prefixes() {
+[[gnu::always_inline]] inline DecodeStatus Decoder::read_prefixes() {
   for (;;) {
     opcode_ = *next_++;
-    entry_ = kOpcodeTable[map_ * 256 + opcode_];
-    if (!(entry_.flags & kEntrySpecial)) [[likely]]
-      return true;
-    const Special special = entry_.special();
+    take(kOpcodeTable[map_ * 256 + opcode_]);
+    if (!(flags_ & kEntrySpecial)) [[likely]]
+      return DecodeStatus::kOk;
+    const auto special = static_cast<Special>(value_);
     if (special == Special::kRex) [[likely]] {
       rex_ = opcode_;
     } else if (special == Special::kEscape0F) {
@@ -189,12 +193,12 @@ inline bool Decoder::read_prefixes() {
           break;
       }
     }
-    if (consumed() >= kMaxInstructionLength) return false;
+    if (consumed() >= kMaxInstructionLength) return DecodeStatus::kTooLong;
   }
 }
 
 // Legacy prefixes that VEX excludes, and REX, are #UD (Intel SDM vol. 2, 2.3.2 to 2.3.4).
-bool Decoder::read_vex(Special form) {
+[[gnu::always_inline]] inline DecodeStatus Decoder::read_vex(Special form) {
   const unsigned first = *next_++;
   unsigned map = 1;
   unsigned last = first;
@@ -205,7 +209,7 @@ bool Decoder::read_vex(Special form) {
         ((first & 0x40) == 0 ? kRexX : 0u) | ((first & 0x20) == 0 ? kRexB : 0u) | ((last & 0x80) != 0 ? kRexW : 0u);
     map = first & 0x1f;
   }
-  if (prefixes_ != 0 || rex_ != 0 || map < 1 || map > 3) return false;
+  if (prefixes_ != 0 || rex_ != 0 || map < 1 || map > 3) return DecodeStatus::kInvalid;
   vex_ = true;
   vex_prefix_ = last & 3;
   rex_ = rex;
@@ -214,39 +218,36 @@ bool Decoder::read_vex(Special form) {
   out_.encoding = vex_l_ != 0 ? Encoding::kVex256 : Encoding::kVex128;
   opcode_ = *next_++;
   map_ = static_cast<unsigned>(OpcodeMap::kVex0F) + map - 1;
-  entry_ = kOpcodeTable[map_ * 256 + opcode_];
-  return true;
+  take(kOpcodeTable[map_ * 256 + opcode_]);
+  return DecodeStatus::kOk;
 }
 
-// AVX-512 is not offered to the guest; only the length is found, for disassembly. Always false.
-bool Decoder::read_evex() {
+// AVX-512 is not offered to the guest; only the length is found, for disassembly. ModRM always follows the opcode, an
+// immediate byte in map 0F3A and for a few opcodes of map 0F.
+[[gnu::always_inline]] inline DecodeStatus Decoder::read_evex() {
   const unsigned payload0 = next_[0];
   const unsigned payload1 = next_[1];
   const unsigned opcode = next_[3];
   next_ += 4;
-  out_.encoding = Encoding::kEvex;
   const unsigned map = payload0 & 7;
-  if ((payload0 & 8) != 0 || (payload1 & 4) == 0 || map == 0 || map == 4 || map == 7) return false;
-  skip_evex_instruction(map, opcode);
-  return false;
-}
-
-// ModRM always follows, an immediate byte in map 0F3A and for a few opcodes of map 0F.
-void Decoder::skip_evex_instruction(unsigned map, unsigned opcode) {
+  if ((payload0 & 8) != 0 || (payload1 & 4) == 0 || map == 0 || map == 4 || map == 7) return DecodeStatus::kInvalid;
   modrm_ = *next_++;
   if (modrm_ < 0xc0) read_memory();
   if (map == 3 ||
       (map == 1 && ((opcode >= 0x70 && opcode <= 0x73) || opcode == 0xc2 || (opcode >= 0xc4 && opcode <= 0xc6))))
     ++next_;
+  out_ = kBlank;
+  out_.encoding = Encoding::kEvex;
   out_.length = static_cast<uint8_t>(consumed());
+  return DecodeStatus::kInvalid;
 }
 
 // Follows the table's branches to the instruction itself, and reads ModRM if there is one.
-inline void Decoder::select_entry() {
+[[gnu::always_inline]] inline void Decoder::select_entry() {
   modrm_ = *next_;
-  while (entry_.flags & kEntrySelect) {
+  while (flags_ & kEntrySelect) {
     unsigned value = 0;
-    switch (entry_.selector()) {
+    switch (static_cast<Selector>(operands_ & 0xff)) {
       case Selector::kPrefix:
         if (vex_)
           value = vex_prefix_;
@@ -277,18 +278,18 @@ inline void Decoder::select_entry() {
       case Selector::kCount:
         break;
     }
-    entry_ = kOpcodeTable[entry_.value + value];
+    take(kOpcodeTable[value_ + value]);
   }
-  if (entry_.flags & kEntryModrm) ++next_;
+  if (flags_ & kEntryModrm) ++next_;
 }
 
 // The conditions for #UD that are not in the table.
-inline bool Decoder::is_valid() const {
-  if (entry_.mnemonic() == Mnemonic::kInvalid) return false;
-  if ((prefixes_ & kPrefixLock) != 0 && ((entry_.flags & kEntryLock) == 0 || modrm_ >= 0xc0)) return false;
-  if (vvvv_ != 0 && (entry_.flags & kEntryVvvv) == 0) return false;
-  if (entry_.flags & kEntryPrivilegedRegister) {
-    const unsigned number = (modrm_ >> 3 & 7) | rex_bit(kRexR, 3);
+[[gnu::always_inline]] inline bool Decoder::is_valid() const {
+  if (value_ == static_cast<unsigned>(Mnemonic::kInvalid)) return false;
+  if ((prefixes_ & kPrefixLock) != 0 && ((flags_ & kEntryLock) == 0 || modrm_ >= 0xc0)) return false;
+  if (vvvv_ != 0 && (flags_ & kEntryVvvv) == 0) return false;
+  if (flags_ & kEntryPrivilegedRegister) {
+    const unsigned number = modrm_reg();
     const bool control = (opcode_ & 1) == 0;
     constexpr unsigned kControlRegisters = 0b1'0001'1101;  // CR0, CR2, CR3, CR4, CR8
     return control ? (kControlRegisters >> number & 1) != 0 : number < 8;
@@ -297,21 +298,21 @@ inline bool Decoder::is_valid() const {
 }
 
 // A gather has a SIB byte, and its destination, mask and index must differ.
-bool Decoder::gather_is_valid() const {
-  const unsigned destination = (modrm_ >> 3 & 7) | rex_bit(kRexR, 3);
+[[gnu::always_inline]] inline bool Decoder::gather_is_valid() const {
+  const unsigned destination = modrm_reg();
   const unsigned index = out_.memory.index;
   return (modrm_ & 7) == 4 && destination != vvvv_ && destination != index && index != vvvv_;
 }
 
-void Decoder::read_memory() {
+[[gnu::always_inline]] inline void Decoder::read_memory() {
   const unsigned mode = modrm_ >> 6;
   const unsigned rm = modrm_ & 7;
   Memory& memory = out_.memory;
   unsigned base = rm;
   if (rm == 4) {
     const unsigned sib = *next_++;
-    const unsigned index = (sib >> 3 & 7) | rex_bit(kRexX, 3);
-    const bool vsib = (entry_.flags & kEntryVsib) != 0;
+    const unsigned index = (sib >> 3 & 7) | (rex_ << 2 & 8);
+    const bool vsib = (flags_ & kEntryVsib) != 0;
     if (index != 4 || vsib) {
       memory.index = static_cast<uint8_t>(index);
       memory.scale_log2 = static_cast<uint8_t>(sib >> 6);
@@ -325,7 +326,7 @@ void Decoder::read_memory() {
     next_ += 4;
     return;
   }
-  memory.base = static_cast<uint8_t>(base | rex_bit(kRexB, 3));
+  memory.base = static_cast<uint8_t>(base | (rex_ << 3 & 8));
   if (mode == 1) {
     memory.disp = load<int8_t>(next_);
     next_ += 1;
@@ -335,47 +336,45 @@ void Decoder::read_memory() {
   }
 }
 
-inline void Decoder::add_register(PackedType type, unsigned number) {
-  Operand& operand = add(type.kind, size_of(type.size));
-  number &= kRegisterMasks[static_cast<std::size_t>(type.kind)];
+[[gnu::always_inline]] inline void Decoder::add_register(const PackedType& type, unsigned number) {
+  number &= type.register_mask;
   // Without REX, byte registers 4 to 7 are AH, CH, DH, BH.
-  if (type.kind == OperandKind::kGpr && type.size == 1 && rex_ == 0 && number >= 4) {
-    operand.kind = OperandKind::kGprHigh8;
-    number -= 4;
-  }
-  operand.reg = static_cast<uint8_t>(number);
+  if (type.size == 1 && type.kind == OperandKind::kGpr && rex_ == 0 && number >= 4)
+    add(OperandKind::kGprHigh8, static_cast<uint8_t>(number - 4), 1);
+  else
+    add(type.kind, static_cast<uint8_t>(number), size_of(type.size));
 }
 
-inline void Decoder::add_immediate(PackedType type, int64_t value) {
-  // ENTER has two, the second after the first.
-  const bool second =
-      out_.operand_count != 0 && out_.operands[out_.operand_count - 1].kind == OperandKind::kImmediate;
-  (second ? out_.imm2 : out_.imm) = value;
-  add(type.kind, size_of(type.size));
+[[gnu::always_inline]] inline void Decoder::add_immediate(const PackedType& type, int64_t value) {
+  if (have_immediate_) [[unlikely]]
+    out_.imm2 = value;  // ENTER
+  else
+    out_.imm = value;
+  have_immediate_ = true;
+  add(type.kind, kNoRegister, size_of(type.size));
 }
 
-inline void Decoder::read_operands() {
-  for (const uint8_t index : entry_.operands) {
-    if (index == 0) break;
-    const PackedType type = kTypes[index];
+[[gnu::always_inline]] inline void Decoder::read_operands() {
+  for (uint32_t rest = operands_; rest != 0; rest >>= 8) {
+    const PackedType& type = kTypes[rest & 0xff];
     switch (type.source) {
       case OperandSource::kModrmReg:
-        add_register(type, (modrm_ >> 3 & 7) | rex_bit(kRexR, 3));
+        add_register(type, modrm_reg());
         break;
       case OperandSource::kModrmRm:
         if (mode_is_register_)
-          add_register(type, (modrm_ & 7) | rex_bit(kRexB, 3));
+          add_register(type, modrm_rm());
         else
-          add(OperandKind::kMemory, size_of(type.memory_size));
+          add(OperandKind::kMemory, kNoRegister, size_of(type.memory_size));
         break;
       case OperandSource::kVvvv:
         add_register(type, vvvv_);
         break;
       case OperandSource::kOpcode:
-        add_register(type, (opcode_ & 7) | rex_bit(kRexB, 3));
+        add_register(type, (opcode_ & 7) | (rex_ << 3 & 8));
         break;
       case OperandSource::kFixed:
-        add(type.kind, size_of(type.size)).reg = type.memory_size;
+        add(type.kind, type.memory_size, size_of(type.size));
         break;
       case OperandSource::kImmediateS8:
         add_immediate(type, load<int8_t>(next_));
@@ -416,7 +415,7 @@ inline void Decoder::read_operands() {
         add_immediate(type, target(load<int32_t>(next_ - 4)));
         break;
       case OperandSource::kMemoryOffset:
-        add(OperandKind::kMemory, size_of(type.memory_size));
+        add(OperandKind::kMemory, kNoRegister, size_of(type.memory_size));
         out_.memory.disp = out_.memory.address32 ? load<uint32_t>(next_) : load<int64_t>(next_);
         next_ += out_.memory.address32 ? 4 : 8;
         break;
@@ -432,34 +431,36 @@ inline void Decoder::read_operands() {
   }
 }
 
-inline void Decoder::finish() {
-  out_.mnemonic = entry_.mnemonic();
+[[gnu::always_inline]] inline void Decoder::finish() {
+  out_.mnemonic = static_cast<Mnemonic>(value_);
   out_.operand_size = (*sizes_)[0];
   unsigned owned = 0;
-  if (entry_.flags & kEntryOwns66) owned |= kPrefixOperandSize;
-  if (entry_.flags & kEntryOwnsRep) owned |= kPrefixRep | kPrefixRepne;
+  if (flags_ & kEntryOwns66) owned |= kPrefixOperandSize;
+  if (flags_ & kEntryOwnsRep) owned |= kPrefixRep | kPrefixRepne;
   out_.prefixes = static_cast<uint8_t>(prefixes_ & ~owned);
-  if (entry_.flags & kEntryCondition) out_.condition = opcode_ & 15;
-  if (entry_.flags & kEntryNoSegment) out_.memory.segment = kNoRegister;
+  if (flags_ & kEntryCondition) out_.condition = opcode_ & 15;
+  if (flags_ & kEntryNoSegment) out_.memory.segment = kNoRegister;
   if (out_.memory.base == kRipBase) out_.memory.disp = target(out_.memory.disp);
+  out_.operand_count = static_cast<uint8_t>(next_operand_ - out_.operands.data());
   out_.length = static_cast<uint8_t>(consumed());
 }
 
-inline DecodeStatus Decoder::run() {
+[[gnu::always_inline]] inline DecodeStatus Decoder::run() {
   out_ = kBlank;
-  if (!read_prefixes()) [[unlikely]]
-    return consumed() >= kMaxInstructionLength ? DecodeStatus::kTooLong : DecodeStatus::kInvalid;
+  const DecodeStatus status = read_prefixes();
+  if (status != DecodeStatus::kOk) [[unlikely]]
+    return status;
   select_entry();
   if (!is_valid()) [[unlikely]] {
     out_ = kBlank;
     return DecodeStatus::kInvalid;
   }
-  sizes_ = &kSizeRows[entry_.size_mode() * 8 + vex_l_ * 4 + ((rex_ & kRexW) != 0 ? 2u : 0u) +
+  sizes_ = &kSizeRows[(flags_ >> kEntrySizeModeShift) * 8 + vex_l_ * 4 + ((rex_ & kRexW) != 0 ? 2u : 0u) +
                       ((prefixes_ & kPrefixOperandSize) != 0 ? 1u : 0u)];
-  if ((entry_.flags & kEntryModrm) && modrm_ < 0xc0 && !(entry_.flags & kEntryModeIgnored)) {
+  if ((flags_ & kEntryModrm) && modrm_ < 0xc0 && !(flags_ & kEntryModeIgnored)) {
     mode_is_register_ = false;
     read_memory();
-    if ((entry_.flags & kEntryVsib) && !gather_is_valid()) [[unlikely]] {
+    if ((flags_ & kEntryVsib) && !gather_is_valid()) [[unlikely]] {
       out_ = kBlank;
       return DecodeStatus::kInvalid;
     }
@@ -473,14 +474,22 @@ inline DecodeStatus Decoder::run() {
   return DecodeStatus::kOk;
 }
 
+DecodeStatus decode_padded(const uint8_t* bytes, uint64_t address, Instruction& out, std::size_t& consumed) {
+  Decoder decoder(bytes, address, out);
+  const DecodeStatus status = decoder.run();
+  consumed = decoder.consumed();
+  return status;
+}
+
 // Fewer bytes than the decoder may look at: decodes a copy, padded with zeros. A result that depends on the padding
 // is none.
-DecodeStatus decode_near_end(const uint8_t* bytes, std::size_t available, uint64_t address, Instruction& out) {
+[[gnu::noinline]] DecodeStatus decode_near_end(const uint8_t* bytes, std::size_t available, uint64_t address,
+                                               Instruction& out) {
   std::array<uint8_t, kReadAhead> copy{};
   std::memcpy(copy.data(), bytes, available);
-  Decoder decoder(copy.data(), address, out);
-  const DecodeStatus status = decoder.run();
-  if (decoder.consumed() > available && available < kMaxInstructionLength) {
+  std::size_t consumed = 0;
+  const DecodeStatus status = decode_padded(copy.data(), address, out, consumed);
+  if (consumed > available && available < kMaxInstructionLength) {
     out = kBlank;
     return DecodeStatus::kOutOfBytes;
   }
@@ -492,7 +501,8 @@ DecodeStatus decode_near_end(const uint8_t* bytes, std::size_t available, uint64
 DecodeStatus decode(const uint8_t* bytes, std::size_t available, uint64_t address, Instruction& out) {
   if (available < kReadAhead) [[unlikely]]
     return decode_near_end(bytes, available, address, out);
-  return Decoder(bytes, address, out).run();
+  std::size_t consumed = 0;
+  return decode_padded(bytes, address, out, consumed);
 }
 
 }  // namespace phybin::decode

@@ -81,16 +81,11 @@ struct Entry {
   uint16_t value = 0;  // a Mnemonic, a Special, or the index of the first entry to select from
   uint16_t flags = 0;
   std::array<uint8_t, 4> operands{};  // indices into kOperandTypes; operands[0] is the Selector of a select entry
-
-  constexpr Mnemonic mnemonic() const { return static_cast<Mnemonic>(value); }
-  constexpr Special special() const { return static_cast<Special>(value); }
-  constexpr Selector selector() const { return static_cast<Selector>(operands[0]); }
-  constexpr unsigned size_mode() const { return flags >> kEntrySizeModeShift; }
 };
 static_assert(sizeof(Entry) == 8);
 
 inline constexpr std::size_t kRootCount = 256 * static_cast<std::size_t>(OpcodeMap::kCount);
-inline constexpr std::size_t kEntryCapacity = 8192;
+inline constexpr std::size_t kEntryCapacity = 5120;
 
 extern const std::array<Entry, kEntryCapacity> kOpcodeTable;
 
