@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "worker/translator/decode/instruction.h"
+#include "worker/translator/decode/opcode_table.h"
 
 namespace phybin::decode {
 namespace {
@@ -92,6 +93,22 @@ TEST(Decode, Names) {
   EXPECT_STREQ(mnemonic_name(kAdc), "adc");
   EXPECT_STREQ(mnemonic_name(kCmpxchg16b), "cmpxchg16b");
   EXPECT_STREQ(mnemonic_name(kVfnmsub231sd), "vfnmsub231sd");
+}
+
+// Every operation has an encoding: none of the list is a name only.
+TEST(Decode, EveryMnemonicIsInTheTable) {
+  std::vector<bool> seen(kMnemonicCount);
+  std::vector<std::size_t> pending;
+  for (std::size_t root = 0; root < kRootCount; ++root) pending.push_back(root);
+  while (!pending.empty()) {
+    const Entry& entry = kOpcodeTable[pending.back()];
+    pending.pop_back();
+    if ((entry.flags & kEntrySelect) != 0)
+      for (std::size_t i = 0; i < kSelectorValues[entry.operands[0]]; ++i) pending.push_back(entry.value + i);
+    else if ((entry.flags & kEntrySpecial) == 0)
+      seen[entry.value] = true;
+  }
+  for (unsigned i = 0; i < kMnemonicCount; ++i) EXPECT_TRUE(seen[i]) << mnemonic_name(static_cast<Mnemonic>(i));
 }
 
 TEST(Decode, OperandSizes) {
