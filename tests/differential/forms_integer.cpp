@@ -106,8 +106,8 @@ void add_integer_forms(std::vector<Form>& forms) {
     imul | 0F AF /r | Gv,Ev    | w=OC u=SZAP
     imul | 69 /r    | Gv,Ev,Iz | w=OC u=SZAP
     imul | 6B /r    | Gv,Ev,Ib | w=OC u=SZAP
-    div  | F6 /6    | Eb       | s=div u=OSZAPC noseq
-    div  | F7 /6    | Ev       | s=div u=OSZAPC noseq
+    div  | F6 /6    | Eb       | s=div u=OSZAPC
+    div  | F7 /6    | Ev       | s=div u=OSZAPC
     idiv | F6 /7    | Eb       | s=idiv u=OSZAPC noseq
     idiv | F7 /7    | Ev       | s=idiv u=OSZAPC noseq
   )",
@@ -125,8 +125,8 @@ void add_integer_forms(std::vector<Form>& forms) {
     bts | 0F BA /5 | Ev,Ib | w=C u=OSAP lock
     btr | 0F BA /6 | Ev,Ib | w=C u=OSAP lock
     btc | 0F BA /7 | Ev,Ib | w=C u=OSAP lock
-    bsf | 0F BC /r | Gv,Ev | w=Z u=OSAPC s=bit_scan noseq
-    bsr | 0F BD /r | Gv,Ev | w=Z u=OSAPC s=bit_scan noseq
+    bsf | 0F BC /r | Gv,Ev | w=Z u=OSAPC s=bit_scan
+    bsr | 0F BD /r | Gv,Ev | w=Z u=OSAPC s=bit_scan
     bswap | 0F C8 +r | Zy
   )",
               forms);

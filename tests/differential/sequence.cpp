@@ -20,6 +20,7 @@ class SequenceBuilder {
   void add_item(unsigned kind);
   void add_simple();
   void add_string(const Form& form);
+  void add_guarded(const Form& form);
   void add_conditional();
   void add_loop();
   bool stack_allows(const Form& form, int& change) const;
@@ -48,7 +49,7 @@ class SequenceBuilder {
   const Form& pick(const std::vector<const Form*>& forms) { return *forms[random_.below(uint32_t(forms.size()))]; }
 
   Random& random_;
-  std::vector<const Form*> plain_, readers_, jumps_, strings_;
+  std::vector<const Form*> plain_, readers_, jumps_, strings_, guarded_;
   RegisterPools pools_;
   Constraints current_;  // RSP moves along the sequence
   Snippet snippet_;
@@ -121,6 +122,25 @@ void SequenceBuilder::add_string(const Form& form) {
   if (down) add_byte(0xfc, unit);
 }
 
+// Division and bit scans, with an operand that is made not to be zero.
+void SequenceBuilder::add_guarded(const Form& form) {
+  const size_t before = snippet_.code.size();
+  const bool division = form.special == Special::kDiv;
+  Instruction instruction = make(form);
+  if (instruction.has_memory) return;
+  const int unit = units_++;
+  const auto reg = unsigned(instruction.rm);
+  if (division) add_move_immediate(kRdx, random_.below(256), unit);
+  Instruction set_bit;  // or r32, 0x100
+  if (reg >= 8) set_bit.append(0x41, 1);
+  set_bit.append(0x81, 1);
+  set_bit.append(uint64_t(0xc8 | (reg & 7)), 1);
+  set_bit.append(0x100, 4);
+  add(set_bit, unit);
+  add(instruction, unit);
+  if (flag_flow(snippet_.code, -1).reads_undefined) snippet_.code.resize(before);
+}
+
 // A forward jump over a few instructions.
 void SequenceBuilder::add_conditional() {
   if (jumps_.empty()) return;
@@ -172,6 +192,8 @@ void SequenceBuilder::add_item(unsigned kind) {
     add_loop();
   } else if (kind == 2 && !strings_.empty()) {
     add_string(pick(strings_));
+  } else if (kind == 3 && !guarded_.empty()) {
+    add_guarded(pick(guarded_));
   } else {
     add_simple();
   }

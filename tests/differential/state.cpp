@@ -66,20 +66,23 @@ void StateMaker::fill_memory(Hint hint) {
   }
 }
 
-// An FXSAVE image: mostly valid registers, sometimes with empty ones, any top of stack.
+// An FXSAVE image: any top of stack with some registers on it, sometimes none free or holes.
 void StateMaker::fill_x87(Hint hint) {
   uint16_t control = 0x37f;
   if (options_.rounding && random_.one_in(3)) control = uint16_t(control | random_.below(4) << 10);
   if (options_.precision && random_.one_in(4)) {
     control = uint16_t((control & ~0x300) | (random_.one_in(2) ? 0x000 : 0x200));
   }
-  auto status = uint16_t(random_.below(8) << 11);
+  const unsigned top = random_.below(8);
+  auto status = uint16_t(top << 11);
   if (random_.one_in(4)) status = uint16_t(status | (random_.below(16) & 7) << 8 | random_.below(2) << 14);
-  uint8_t valid = 0xff;
-  if (random_.one_in(4)) valid = uint8_t(random_.next());
+  const unsigned depth = 1 + random_.below(7);
+  uint32_t valid = ((1u << depth) - 1) << top;
+  valid |= valid >> 8;
+  if (snippet_.main >= 0 && random_.one_in(4)) valid = random_.one_in(2) ? 0xff : uint32_t(random_.next());
   std::memcpy(state_.fx, &control, 2);
   std::memcpy(state_.fx + 2, &status, 2);
-  state_.fx[4] = valid;
+  state_.fx[4] = uint8_t(valid);
   for (unsigned i = 0; i < 8; i++) {
     uint8_t* reg = state_.fx + 32 + 16 * i;
     if (hint == Hint::kF80) {
