@@ -85,9 +85,53 @@ void write_operand(Lifter& l, unsigned i, ValueId value) {
   }
 }
 
+namespace {
+
+// Whether all bits of `value` above its low element are known to be zero.
+bool is_zero_above(Lifter& l, ValueId value, uint8_t element) {
+  const ir::Op& o = l.b.at(value);
+  const unsigned bits = 8u << element;
+  switch (o.code) {
+    case Opcode::kVecZero:
+      return true;
+    case Opcode::kLoadVec:
+    case Opcode::kVecMov:
+    case Opcode::kVecFromInt:
+      return o.width <= bits;
+    case Opcode::kFAdd:
+    case Opcode::kFSub:
+    case Opcode::kFMul:
+    case Opcode::kFDiv:
+    case Opcode::kFSqrt:
+    case Opcode::kFFixNan:
+    case Opcode::kFRound:
+      return o.width <= bits;
+    case Opcode::kFMin:
+    case Opcode::kFMax:
+      return o.width <= bits && bits == 64;  // a bitwise selection of 64 bits
+    case Opcode::kFFromInt:
+      return o.aux <= element;
+    case Opcode::kFConvert:
+      return (o.aux ^ 1) <= element;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+ValueId read_scalar(Lifter& l, unsigned i, uint8_t element) {
+  const ValueId value = read_operand(l, i);
+  const ir::Op& o = l.b.at(value);
+  const bool inserted = o.code == Opcode::kVecInsert && o.imm == 0 && o.aux == element && o.aux2 == 0;
+  return inserted ? o.b : value;
+}
+
 void write_scalar(Lifter& l, ValueId value, uint8_t element) {
   const unsigned reg = l.operand(0).reg;
-  l.b.set_vec(reg, vec(l, Opcode::kVecInsert, 128, element, l.b.get_vec(reg), value));
+  const ValueId old = l.b.get_vec(reg);
+  const bool is_whole = is_zero_above(l, old, element) && is_zero_above(l, value, element);
+  l.b.set_vec(reg, is_whole ? value : vec(l, Opcode::kVecInsert, 128, element, old, value));
 }
 
 ValueId with_x86_nan(Lifter& l, uint8_t width, uint8_t element, ValueId result, ValueId a, ValueId b) {

@@ -36,6 +36,8 @@ Address aligned_address(Lifter& l);
 ValueId read_operand(Lifter& l, unsigned i);
 // The whole register, or memory of the operand's size.
 void write_operand(Lifter& l, unsigned i, ValueId value);
+// An operand of which only the low element matters.
+ValueId read_scalar(Lifter& l, unsigned i, uint8_t element);
 // The low element of XMM operand 0, the rest kept.
 void write_scalar(Lifter& l, ValueId value, uint8_t element);
 

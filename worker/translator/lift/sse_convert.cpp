@@ -12,7 +12,8 @@ void lift_convert_packed(Lifter& l) {
 // CVTSS2SD, CVTSD2SS; `element` is the source's.
 void lift_convert_scalar(Lifter& l) {
   const uint8_t element = form_of(l).element;
-  const ValueId value = vec(l, Opcode::kFConvert, static_cast<uint8_t>(8u << element), element, read_operand(l, 1));
+  const ValueId value =
+      vec(l, Opcode::kFConvert, static_cast<uint8_t>(8u << element), element, read_scalar(l, 1, element));
   write_scalar(l, value, element == 2 ? 3 : 2);
 }
 
@@ -26,7 +27,8 @@ void lift_convert_from_int(Lifter& l) {
 void lift_convert_to_int(Lifter& l) {
   const SseForm& form = form_of(l);
   const uint8_t bits = l.width(0);
-  const ValueId value = vec(l, Opcode::kFToInt, bits, form.element, read_operand(l, 1), kNoValue, 0, form.extra);
+  const ValueId value =
+      vec(l, Opcode::kFToInt, bits, form.element, read_scalar(l, 1, form.element), kNoValue, 0, form.extra);
   l.write_gpr(l.operand(0).reg, bits, value);
 }
 

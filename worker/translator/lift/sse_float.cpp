@@ -23,8 +23,8 @@ void lift_float_packed(Lifter& l) {
 void lift_float_scalar(Lifter& l) {
   const SseForm& form = form_of(l);
   const uint8_t bits = scalar_bits(form.element);
-  const ValueId b = read_operand(l, 1);
-  const ValueId a = l.b.get_vec(l.operand(0).reg);
+  const ValueId b = read_scalar(l, 1, form.element);
+  const ValueId a = read_scalar(l, 0, form.element);
   write_scalar(l, with_x86_nan(l, bits, form.element, vec(l, form.code, bits, form.element, a, b), a, b),
                form.element);
 }
@@ -41,7 +41,7 @@ void lift_float_unary_packed(Lifter& l) {
 void lift_float_unary_scalar(Lifter& l) {
   const SseForm& form = form_of(l);
   const uint8_t bits = scalar_bits(form.element);
-  const ValueId a = read_operand(l, 1);
+  const ValueId a = read_scalar(l, 1, form.element);
   ValueId r = vec(l, form.code, bits, form.element, a);
   if (form.extra != 0) r = with_x86_nan(l, bits, form.element, r, a);
   write_scalar(l, r, form.element);
@@ -55,8 +55,8 @@ void lift_minmax_packed(Lifter& l) {
 
 void lift_minmax_scalar(Lifter& l) {
   const SseForm& form = form_of(l);
-  const ValueId b = read_operand(l, 1);
-  const ValueId a = l.b.get_vec(l.operand(0).reg);
+  const ValueId b = read_scalar(l, 1, form.element);
+  const ValueId a = read_scalar(l, 0, form.element);
   write_scalar(l, vec(l, form.code, scalar_bits(form.element), form.element, a, b), form.element);
 }
 
@@ -69,8 +69,8 @@ void lift_compare_packed(Lifter& l) {
 
 void lift_compare_scalar(Lifter& l) {
   const uint8_t element = form_of(l).element;
-  const ValueId b = read_operand(l, 1);
-  const ValueId a = l.b.get_vec(l.operand(0).reg);
+  const ValueId b = read_scalar(l, 1, element);
+  const ValueId a = read_scalar(l, 0, element);
   write_scalar(
       l, vec(l, Opcode::kFCompareMask, scalar_bits(element), element, a, b, 0, static_cast<uint8_t>(l.in.imm & 7)),
       element);
@@ -79,8 +79,8 @@ void lift_compare_scalar(Lifter& l) {
 // UCOMISD, COMISD (`extra` 1).
 void lift_comis(Lifter& l) {
   const SseForm& form = form_of(l);
-  const ValueId b = read_operand(l, 1);
-  const ValueId a = l.b.get_vec(l.operand(0).reg);
+  const ValueId b = read_scalar(l, 1, form.element);
+  const ValueId a = read_scalar(l, 0, form.element);
   l.b.op(Opcode::kFCompare, scalar_bits(form.element), a, b, kNoValue, 0, form.element, form.extra, ir::kAllFlags);
 }
 
@@ -116,7 +116,7 @@ void lift_round_packed(Lifter& l) {
 void lift_round_scalar(Lifter& l) {
   const uint8_t element = form_of(l).element;
   write_scalar(l,
-               vec(l, Opcode::kFRound, scalar_bits(element), element, read_operand(l, 1), kNoValue, 0,
+               vec(l, Opcode::kFRound, scalar_bits(element), element, read_scalar(l, 1, element), kNoValue, 0,
                    static_cast<uint8_t>(l.in.imm & 15)),
                element);
 }
