@@ -64,7 +64,6 @@ void lift_move_dup(Lifter& l);
 void lift_movdq2q(Lifter& l);
 void lift_move_mask(Lifter& l);
 void lift_store_masked(Lifter& l);
-void lift_movnti(Lifter& l);
 void lift_insert(Lifter& l);
 void lift_extract(Lifter& l);
 void lift_insertps(Lifter& l);

@@ -119,8 +119,6 @@ void lift_store_masked(Lifter& l) {
   if (mmx) enter_mmx(l);
 }
 
-void lift_movnti(Lifter& l) { l.store(l.memory_address(), l.b.get_gpr(l.operand(1).reg), l.width(0)); }
-
 // PINSRB, PINSRW, PINSRD, PINSRQ.
 void lift_insert(Lifter& l) {
   const uint8_t element = form_of(l).element;

@@ -52,7 +52,7 @@ constexpr Row kRows[] = {
     ROW(Movlps, lift_move_low), ROW(Movlpd, lift_move_low), ROW(Movhps, lift_move_high), ROW(Movhpd, lift_move_high),
     ROW(Movhlps, lift_movhlps), ROW(Movlhps, lift_movlhps), ROW(Movddup, lift_movddup),
     ROW(Movsldup, lift_move_dup, OPCODE(VecTransposeEven)), ROW(Movshdup, lift_move_dup, OPCODE(VecTransposeOdd)),
-    ROW(Movdq2q, lift_movdq2q), ROW(Movq2dq, lift_movdq2q), ROW(Movnti, lift_movnti),
+    ROW(Movdq2q, lift_movdq2q), ROW(Movq2dq, lift_movdq2q),
     ROW(Pmovmskb, lift_move_mask, OPCODE(Invalid), kByte), ROW(Movmskps, lift_move_mask, OPCODE(Invalid), kFloat),
     ROW(Movmskpd, lift_move_mask, OPCODE(Invalid), kDouble), ROW(Maskmovdqu, lift_store_masked),
     ROW(Maskmovq, lift_store_masked), ROW(Pinsrb, lift_insert, OPCODE(Invalid), kByte),
