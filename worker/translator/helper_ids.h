@@ -15,15 +15,14 @@ struct HelperResult {
   uint64_t first, second;
 };
 
-#define PHYBIN_LIGHT_HELPERS(HELPER)                                                                          \
-  HELPER(divide_unsigned) /* a:b = dividend (high, low), c = divisor: first = quotient, second = remainder */ \
-  HELPER(divide_signed)
+#define PHYBIN_LIGHT_HELPERS(HELPER)
 
 #define PHYBIN_STATE_HELPERS(HELPER) \
   HELPER(string_compare)             \
   HELPER(cpuid)                      \
   HELPER(rdtscp)                     \
-  HELPER(xgetbv)
+  HELPER(xgetbv)                     \
+  HELPER(divide) /* a = divisor, b = width | signed << 8; #DE as x86 raises it */
 
 enum class LightHelper : uint16_t {
 #define HELPER(name) k_##name,

@@ -31,7 +31,7 @@ struct TranslateInput {
   unsigned prefetch_depth = 4;  // branches along a path that are followed ahead of execution
   unsigned max_instructions = 256;
   bool single_block = false;  // for code that changes often
-  // Measurement only: end the region after max_instructions with all flags wanted (tests/bench/instruction_table).
+  // Measurement only: all flags are made canonical on the hot path of the region's exit (tests/bench).
   bool all_flags_at_exit = false;
 };
 
@@ -66,7 +66,7 @@ struct RegionCode {
   std::vector<emit::LocationEntry> locations;  // ascending code_offset
   std::vector<ir::GuestInstruction> instructions;
   std::vector<GuestRange> guest_ranges;  // guest bytes that were read
-  uint32_t exit_words = 0;               // words after the first region exit (measurement)
+  uint32_t body_words = 0;  // with all_flags_at_exit: words before the exit
 };
 
 enum class TranslateStatus : uint8_t {

@@ -51,7 +51,6 @@ Emitter::Emitter(a64::CodeBuffer& buffer, const ir::Region& region_in, const Tra
 
 bool Emitter::run() {
   for (int i = 0; i < static_cast<int>(region.blocks.size()); ++i) emit_block(i);
-  out_.exit_words = a.offset() / 4;
   flush_cold();
   a.emit_literals();
   emit_entry_tables();

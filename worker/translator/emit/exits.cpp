@@ -135,6 +135,11 @@ void Emitter::edge(uint64_t target, const PendingFlags& pending, int from_block,
 
 void Emitter::exit_direct(uint64_t target, const PendingFlags& pending, int from_block) {
   PendingFlags rest = pending;
+  if (input_.all_flags_at_exit) {
+    materialise(rest, ir::kAllFlags);
+    rest = PendingFlags{};
+    out_.body_words = a.offset() / 4;
+  }
   if (from_block >= 0 && options.safepoints && target <= region.blocks[static_cast<std::size_t>(from_block)].address) {
     if (!in_registers(rest)) {
       materialise(rest, ir::kAllFlags);

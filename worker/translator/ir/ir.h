@@ -135,7 +135,7 @@ enum class ResultClass : uint8_t { kNone, kInt, kVec };
   /* Atomics: a = address (complete), full barrier. aux2: an AtomicKind. Result: old value, zero-extended. */        \
   OP(AtomicRmw,      Int,    "ii-",    kCanFault | kSideEffect | kEarlyClobber)                                      \
   OP(AtomicCas,      Int,    "iii",    kCanFault | kSideEffect | kEarlyClobber) /* b = expected, c = desired */      \
-  OP(AtomicCas16,    Int,    "iii",    kCanFault | kSideEffect | kEarlyClobber) /* aux 8/16 bytes pair; see lift/atomic.cpp */ \
+  OP(AtomicCas16,    Int,    "i--",    kCanFault | kSideEffect | kClobbersTemps | kStateBarrier) /* aux = 8 or 16 bytes; RDX:RAX, RCX:RBX; result 1 when exchanged */ \
   OP(Fence,          None,   "---",    kSideEffect) /* aux: FenceKind */                                             \
   /* Division: RDX:RAX (or AX) by a; sets RAX/RDX itself; #DE where x86 has it. aux: 1 signed. */                     \
   OP(Divide,         None,   "i--",    kCanFault | kSideEffect | kClobbersTemps | kStateBarrier | kClobbersNzcv)      \

@@ -1,0 +1,137 @@
+// Which lifter serves which mnemonic. A mnemonic that is not listed is not implemented.
+#include <array>
+
+#include "worker/translator/lift/lift_functions.h"
+
+namespace phybin::lift {
+
+using decode::Mnemonic;
+
+namespace {
+
+struct Row {
+  Mnemonic mnemonic;
+  LiftFunction function;
+};
+
+constexpr Row kRows[] = {
+    // Integer
+    {Mnemonic::kAdd, lift_add},
+    {Mnemonic::kAdc, lift_adc},
+    {Mnemonic::kSub, lift_sub},
+    {Mnemonic::kSbb, lift_sbb},
+    {Mnemonic::kAnd, lift_and},
+    {Mnemonic::kOr, lift_or},
+    {Mnemonic::kXor, lift_xor},
+    {Mnemonic::kCmp, lift_cmp},
+    {Mnemonic::kTest, lift_test},
+    {Mnemonic::kInc, lift_inc},
+    {Mnemonic::kDec, lift_dec},
+    {Mnemonic::kNeg, lift_neg},
+    {Mnemonic::kNot, lift_not},
+    {Mnemonic::kXchg, lift_xchg},
+    {Mnemonic::kXadd, lift_xadd},
+    {Mnemonic::kCmpxchg, lift_cmpxchg},
+    {Mnemonic::kCmpxchg8b, lift_cmpxchg_pair},
+    {Mnemonic::kCmpxchg16b, lift_cmpxchg_pair},
+    {Mnemonic::kMov, lift_mov},
+    {Mnemonic::kMovzx, lift_movzx},
+    {Mnemonic::kMovsx, lift_movsx},
+    {Mnemonic::kMovsxd, lift_movsx},
+    {Mnemonic::kLea, lift_lea},
+    {Mnemonic::kPush, lift_push},
+    {Mnemonic::kPop, lift_pop},
+    {Mnemonic::kLeave, lift_leave},
+    {Mnemonic::kEnter, lift_enter},
+    {Mnemonic::kCmovcc, lift_cmovcc},
+    {Mnemonic::kSetcc, lift_setcc},
+    {Mnemonic::kCbw, lift_cbw},
+    {Mnemonic::kCwd, lift_cwd},
+    {Mnemonic::kBswap, lift_bswap},
+    {Mnemonic::kXlat, lift_xlat},
+    {Mnemonic::kMovnti, lift_movnti},
+    {Mnemonic::kShl, lift_shl},
+    {Mnemonic::kShr, lift_shr},
+    {Mnemonic::kSar, lift_sar},
+    {Mnemonic::kRol, lift_rol},
+    {Mnemonic::kRor, lift_ror},
+    {Mnemonic::kRcl, lift_rcl},
+    {Mnemonic::kRcr, lift_rcr},
+    {Mnemonic::kShld, lift_shld},
+    {Mnemonic::kShrd, lift_shrd},
+    {Mnemonic::kMul, lift_mul},
+    {Mnemonic::kImul, lift_imul},
+    {Mnemonic::kDiv, lift_div},
+    {Mnemonic::kIdiv, lift_idiv},
+    {Mnemonic::kBt, lift_bt},
+    {Mnemonic::kBts, lift_bts},
+    {Mnemonic::kBtr, lift_btr},
+    {Mnemonic::kBtc, lift_btc},
+    {Mnemonic::kBsf, lift_bsf},
+    {Mnemonic::kBsr, lift_bsr},
+    {Mnemonic::kMovs, lift_movs},
+    {Mnemonic::kStos, lift_stos},
+    {Mnemonic::kLods, lift_lods},
+    {Mnemonic::kScas, lift_scas},
+    {Mnemonic::kCmps, lift_cmps},
+    // Control flow
+    {Mnemonic::kJcc, lift_jcc},
+    {Mnemonic::kJmp, lift_jmp},
+    {Mnemonic::kJmpIndirect, lift_jmp_indirect},
+    {Mnemonic::kCall, lift_call},
+    {Mnemonic::kCallIndirect, lift_call_indirect},
+    {Mnemonic::kRet, lift_ret},
+    {Mnemonic::kJrcxz, lift_jrcxz},
+    {Mnemonic::kLoop, lift_loop},
+    {Mnemonic::kLoope, lift_loop},
+    {Mnemonic::kLoopne, lift_loop},
+    {Mnemonic::kSyscall, lift_syscall},
+    {Mnemonic::kInt, lift_int},
+    {Mnemonic::kInt1, lift_privileged},
+    {Mnemonic::kInt3, lift_int3},
+    {Mnemonic::kUd0, lift_invalid},
+    {Mnemonic::kUd1, lift_invalid},
+    {Mnemonic::kUd2, lift_invalid},
+    // Flags
+    {Mnemonic::kClc, lift_clc},
+    {Mnemonic::kStc, lift_stc},
+    {Mnemonic::kCmc, lift_cmc},
+    {Mnemonic::kCld, lift_cld},
+    {Mnemonic::kStd, lift_std},
+    {Mnemonic::kLahf, lift_lahf},
+    {Mnemonic::kSahf, lift_sahf},
+    {Mnemonic::kPushf, lift_pushf},
+    {Mnemonic::kPopf, lift_popf},
+    // System
+    {Mnemonic::kNop, lift_nop},
+    {Mnemonic::kEndbr64, lift_nop},
+    {Mnemonic::kPause, lift_pause},
+    {Mnemonic::kPrefetch, lift_prefetch},
+    {Mnemonic::kLfence, lift_lfence},
+    {Mnemonic::kSfence, lift_sfence},
+    {Mnemonic::kMfence, lift_mfence},
+    {Mnemonic::kCpuid, lift_cpuid},
+    {Mnemonic::kRdtsc, lift_rdtsc},
+    {Mnemonic::kRdtscp, lift_rdtscp},
+    {Mnemonic::kHlt, lift_privileged},
+    {Mnemonic::kCli, lift_privileged},
+    {Mnemonic::kSti, lift_privileged},
+    {Mnemonic::kIn, lift_privileged},
+    {Mnemonic::kOut, lift_privileged},
+};
+
+using Table = std::array<LiftFunction, static_cast<std::size_t>(Mnemonic::kCount)>;
+
+constexpr Table make_table() {
+  Table table{};
+  for (const Row& row : kRows) table[static_cast<std::size_t>(row.mnemonic)] = row.function;
+  return table;
+}
+
+constexpr Table kTable = make_table();
+
+}  // namespace
+
+LiftFunction lift_function(Mnemonic mnemonic) { return kTable[static_cast<std::size_t>(mnemonic)]; }
+
+}  // namespace phybin::lift

@@ -1,0 +1,228 @@
+// From guest bytes to a region: which blocks belong to it, then lift, passes, emission. See translate.h.
+//
+// Discovery decodes along fall-through paths first and remembers taken targets, until `prefetch_depth` branches have
+// been followed along a path or the instruction budget is spent. Only then is lifted: by that time all jump targets
+// inside the region are known, so blocks need not be split afterwards.
+#include "worker/translator/translate.h"
+
+#include <array>
+
+#include "worker/translator/decode/instruction.h"
+#include "worker/translator/emit/emitter.h"
+#include "worker/translator/ir/builder.h"
+#include "worker/translator/ir/printer.h"
+#include "worker/translator/lift/lifter.h"
+#include "worker/translator/passes/liveness.h"
+
+namespace phybin {
+
+namespace {
+
+using decode::DecodeStatus;
+using decode::Instruction;
+using decode::Mnemonic;
+
+enum class Flow : uint8_t { kNext, kBranch, kJump, kCall, kEnd, kNextBlock };
+
+Flow flow_of(Mnemonic mnemonic) {
+  switch (mnemonic) {
+    case Mnemonic::kJcc:
+    case Mnemonic::kLoop:
+    case Mnemonic::kLoope:
+    case Mnemonic::kLoopne:
+    case Mnemonic::kJrcxz:
+      return Flow::kBranch;
+    case Mnemonic::kJmp:
+      return Flow::kJump;
+    case Mnemonic::kCall:
+    case Mnemonic::kCallIndirect:
+      return Flow::kCall;
+    case Mnemonic::kSyscall:
+      return Flow::kNextBlock;
+    case Mnemonic::kJmpIndirect:
+    case Mnemonic::kRet:
+    case Mnemonic::kInvalid:
+    case Mnemonic::kUd0:
+    case Mnemonic::kUd1:
+    case Mnemonic::kUd2:
+    case Mnemonic::kInt:
+    case Mnemonic::kInt1:
+    case Mnemonic::kInt3:
+    case Mnemonic::kHlt:
+      return Flow::kEnd;
+    default:
+      return lift::lift_function(mnemonic) == nullptr ? Flow::kEnd : Flow::kNext;
+  }
+}
+
+struct Decoded {
+  Instruction in;
+  uint64_t address;
+  bool leader;  // starts a block
+  bool entry;   // is reached from outside: region start, return site
+};
+
+class Discovery {
+ public:
+  explicit Discovery(const TranslateInput& input) : input_(input) {
+    instructions_.reserve(input.max_instructions + 1);
+    table_.fill(kFree);
+  }
+
+  bool run() {
+    push(input_.pc, 0, true);
+    while (!pending_.empty() && instructions_.size() < input_.max_instructions) {
+      const Pending p = pending_.back();
+      pending_.pop_back();
+      walk(p);
+    }
+    return !instructions_.empty();
+  }
+
+  std::vector<Decoded>& instructions() { return instructions_; }
+  const std::vector<GuestRange>& ranges() const { return ranges_; }
+
+ private:
+  struct Pending {
+    uint64_t pc;
+    unsigned depth;
+    bool entry;
+  };
+  static constexpr uint16_t kFree = 0xffff;
+
+  void push(uint64_t pc, unsigned depth, bool entry) {
+    if (pc < input_.window.start || pc - input_.window.start >= input_.window.size) return;
+    pending_.push_back({pc, depth, entry});
+  }
+
+  uint16_t& lookup(uint64_t pc) {
+    std::size_t i = (pc * 0x9e3779b97f4a7c15u) >> 54;
+    while (table_[i] != kFree && instructions_[table_[i]].address != pc) i = (i + 1) & (table_.size() - 1);
+    return table_[i];
+  }
+
+  void walk(const Pending& p) {
+    uint64_t pc = p.pc;
+    unsigned depth = p.depth;
+    bool leader = true, entry = p.entry;
+    const uint64_t start = pc;
+    while (instructions_.size() < input_.max_instructions) {
+      uint16_t& known = lookup(pc);
+      if (known != kFree) {
+        instructions_[known].leader = true;
+        instructions_[known].entry |= entry;
+        break;
+      }
+      const uint64_t offset = pc - input_.window.start;
+      if (offset >= input_.window.size) break;
+      Decoded& d = instructions_.emplace_back();
+      d.address = pc;
+      d.leader = leader;
+      d.entry = entry;
+      const DecodeStatus status =
+          decode::decode(input_.window.bytes + offset, input_.window.size - offset, pc, d.in);
+      if (status != DecodeStatus::kOk) {
+        if (status == DecodeStatus::kOutOfBytes && pc != input_.pc) {
+          instructions_.pop_back();
+          break;
+        }
+        d.in = Instruction{};
+        d.in.length = 1;
+      }
+      known = static_cast<uint16_t>(instructions_.size() - 1);
+      leader = entry = false;
+      const Instruction& in = d.in;
+      pc += in.length;
+      const Flow flow = flow_of(in.mnemonic);
+      if (flow == Flow::kNext) continue;
+      if (flow == Flow::kEnd || input_.single_block) break;
+      const bool follow = depth < input_.prefetch_depth;
+      if (flow == Flow::kJump) {
+        if (follow) push(static_cast<uint64_t>(in.imm), depth + 1, false);
+        break;
+      }
+      if (!follow) break;
+      ++depth;
+      if (flow == Flow::kBranch) push(static_cast<uint64_t>(in.imm), depth, false);
+      leader = true;
+      entry = flow != Flow::kBranch;
+    }
+    if (pc != start) ranges_.push_back({start, pc});
+  }
+
+  const TranslateInput& input_;
+  std::vector<Decoded> instructions_;
+  std::vector<Pending> pending_;
+  std::vector<GuestRange> ranges_;
+  std::array<uint16_t, 1024> table_;
+};
+
+void lift_region(const TranslateInput& input, const std::vector<Decoded>& decoded, ir::Region& region) {
+  region.entry = input.pc;
+  region.ops.reserve(decoded.size() * 6 + 16);
+  region.instructions.reserve(decoded.size());
+  region.blocks.reserve(decoded.size() / 3 + 4);
+  ir::Builder builder(region);
+  for (std::size_t i = 0; i < decoded.size(); ++i) {
+    const Decoded& d = decoded[i];
+    region.instructions.push_back({d.address, d.in.length});
+    if (builder.block_ended()) {
+      builder.begin_block(d.address);
+      region.blocks.back().is_entry = d.entry;
+    }
+    builder.begin_instruction(static_cast<uint16_t>(i));
+    lift::Lifter lifter{builder, d.in, d.address, input.options, input.host};
+    const lift::LiftFunction function = lift::lift_function(d.in.mnemonic);
+    if (function != nullptr) {
+      function(lifter);
+    } else {
+      lifter.trap(ir::TrapKind::kInvalidOpcode);
+    }
+    const uint64_t next = d.address + d.in.length;
+    if (!builder.block_ended()) {
+      const bool goes_on = i + 1 < decoded.size() && decoded[i + 1].address == next && !decoded[i + 1].leader;
+      if (goes_on) continue;
+      builder.op(ir::Opcode::kJump, 0, ir::kNoValue, ir::kNoValue, ir::kNoValue, static_cast<int64_t>(next));
+    }
+    builder.end_block(next);
+  }
+}
+
+bool build(const TranslateInput& input, ir::Region& region, std::vector<GuestRange>& ranges) {
+  Discovery discovery(input);
+  if (!discovery.run()) return false;
+  lift_region(input, discovery.instructions(), region);
+  passes::analyse_liveness(region);
+  ranges = discovery.ranges();
+  return true;
+}
+
+}  // namespace
+
+TranslateStatus translate(const TranslateInput& input, RegionCode& out) {
+  TranslateInput attempt = input;
+  if (attempt.max_instructions > 512) attempt.max_instructions = 512;
+  for (;;) {
+    ir::Region region;
+    out = RegionCode{};
+    if (!build(attempt, region, out.guest_ranges)) return TranslateStatus::kNoCode;
+    out.instructions = region.instructions;
+    a64::CodeBuffer buffer;
+    emit::Emitter emitter(buffer, region, attempt, out);
+    if (emitter.run()) {
+      const auto words = buffer.words();
+      out.words.assign(words.begin(), words.end());
+      return TranslateStatus::kOk;
+    }
+    attempt.max_instructions /= 2;
+  }
+}
+
+std::string translate_to_ir_text(const TranslateInput& input) {
+  ir::Region region;
+  std::vector<GuestRange> ranges;
+  if (!build(input, region, ranges)) return {};
+  return ir::print(region);
+}
+
+}  // namespace phybin
