@@ -16,22 +16,23 @@ inline constexpr int kPollDisplacement = -256;  // bytes from the state to the w
 // Code that every translation may call, reached through GuestState::stubs: translations hold no host address.
 // Contracts (registers in and out) stand in runtime/stubs.S and emit/exits.cpp.
 enum class Stub : uint8_t {
-  kResolveSlot,    // x16 = guest target, x17 = address of the slot; flags need not be canonical: target takes none
+  kResolveSlot,       // x16 = guest target, x17 = address of the slot; flags need not be canonical: target takes none
   kResolveSlotFlags,  // the same with canonical flags: fills the second slot of the pair (x17 points to it)
-  kLookup,         // x16 = guest target whose table probe missed, flags not canonical
-  kLookupFlags,    // x16 = guest target, flags canonical
-  kReturnMiss,     // x16 = guest target, flags canonical, shadow stack already popped
-  kSyscall,        // x16 = guest address of the next instruction
-  kTrap,           // x16 = guest address of the trapping instruction, w17 = TrapKind | imm << 8
-  kHelper,         // w16 = HelperId, arguments in x1..x3, results x0, x1; keeps all but x0-x7, x16, x17, x30
-  kHelperState,    // w16 = HelperId, arguments in x1, x2; whole guest state is in memory meanwhile; may not return here
-  kFixNan,         // exact NaN results; see emit/vector_float.cpp
+  kLookup,            // x16 = guest target whose table probe missed, flags not canonical
+  kLookupFlags,       // x16 = guest target, flags canonical
+  kReturnMiss,        // x16 = guest target, flags canonical, shadow stack already popped
+  kSyscall,           // x16 = guest address of the next instruction
+  kTrap,              // x16 = guest address of the trapping instruction, w17 = TrapKind | imm << 8
+  kHelper,            // w16 = HelperId, arguments in x1..x3, results x0, x1; keeps all but x0-x7, x16, x17, x30
+  kHelperState,  // w16 = HelperId, arguments in x1, x2; whole guest state is in memory meanwhile; may not return here
+  kFixNan,       // exact NaN results; see emit/vector_float.cpp
   kCount
 };
 
 inline constexpr unsigned kLookupBits = 11;
 inline constexpr unsigned kLookupEntries = 1u << kLookupBits;
-// Key bit of table and shadow stack entries whose code needs canonical flags on entry (docs/design.md, "Flags at exits").
+// Key bit of table and shadow stack entries whose code needs canonical flags on entry (docs/design.md, "Flags at
+// exits").
 inline constexpr uint64_t kNeedsFlags = uint64_t{1} << 63;
 
 struct LookupEntry {
@@ -43,16 +44,16 @@ struct alignas(16) GuestState {
   uint64_t rip = 0;
   uint64_t fs_base = 0;
   uint64_t gs_base = 0;
-  int64_t direction = 1;   // DF: 1 or -1
+  int64_t direction = 1;          // DF: 1 or -1
   uint64_t system_flags = 0x202;  // RFLAGS bits that are neither arithmetic nor DF (IF, TF, AC, ID, NT ...)
-  uint64_t nzcv = 0;       // host layout, canonical polarity (C = !CF), while outside translated code
+  uint64_t nzcv = 0;              // host layout, canonical polarity (C = !CF), while outside translated code
   uint64_t pf_raw = 0;
   uint64_t af_raw = 0;
-  uint64_t host_sp = 0;    // stack of the worker's own code on this thread
+  uint64_t host_sp = 0;       // stack of the worker's own code on this thread
   uint64_t shadow_stack = 0;  // x27 while outside translated code
-  uint64_t tsc_scale = 0;  // guest ticks per counter tick, 32.32 fixed point
-  uint32_t mxcsr = 0x1f80; // control bits and the exception flags already collected from FPSR
-  uint32_t fpcr = 0;       // host FPCR that goes with mxcsr
+  uint64_t tsc_scale = 0;     // guest ticks per counter tick, 32.32 fixed point
+  uint32_t mxcsr = 0x1f80;    // control bits and the exception flags already collected from FPSR
+  uint32_t fpcr = 0;          // host FPCR that goes with mxcsr
   uint64_t stubs[static_cast<unsigned>(Stub::kCount)] = {};
   uint64_t spill[8] = {};
   alignas(16) uint8_t x87[192] = {};  // X87State (runtime/helpers/x87_state.h); MMX registers are its significands

@@ -119,8 +119,7 @@ class Discovery {
       d.address = pc;
       d.leader = leader;
       d.entry = entry;
-      const DecodeStatus status =
-          decode::decode(input_.window.bytes + offset, input_.window.size - offset, pc, d.in);
+      const DecodeStatus status = decode::decode(input_.window.bytes + offset, input_.window.size - offset, pc, d.in);
       if (status != DecodeStatus::kOk) {
         if (status == DecodeStatus::kOutOfBytes && pc != input_.pc) {
           instructions_.pop_back();

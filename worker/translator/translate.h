@@ -66,7 +66,7 @@ struct RegionCode {
   std::vector<emit::LocationEntry> locations;  // ascending code_offset
   std::vector<ir::GuestInstruction> instructions;
   std::vector<GuestRange> guest_ranges;  // guest bytes that were read
-  uint32_t body_words = 0;  // with all_flags_at_exit: words before the exit
+  uint32_t body_words = 0;               // with all_flags_at_exit: words before the exit
 };
 
 enum class TranslateStatus : uint8_t {

@@ -369,8 +369,8 @@ a64::Gpr Emitter::def(const Op& op) {
       }
     }
   }
-  if (take_home && tied && op.b != kNoValue && values_[op.b].where == Where::kHome &&
-      values_[op.b].reg == op.home && op.a != op.b) {
+  if (take_home && tied && op.b != kNoValue && values_[op.b].where == Where::kHome && values_[op.b].reg == op.home &&
+      op.a != op.b) {
     take_home = false;
   }
   a64::Gpr from = a64::kZr;

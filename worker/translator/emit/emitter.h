@@ -1,15 +1,17 @@
 // The emitter: IR of one region -> A64 words and the tables that go with them.
 //
 // One forward walk. Each operation is expanded by its own function `emit_NAME(Emitter&, const ir::Op&)` (one file per
-// family), which asks for the registers of its operands with use()/use_vec(), then for the register of its result with
-// def()/def_vec(), then writes instructions. Registers are handed out during the walk: a value lives in a guest
+// family), which asks for the registers of its operands with use()/use_vec(), then for the register of its result
+// with def()/def_vec(), then writes instructions. Registers are handed out during the walk: a value lives in a guest
 // register's home, in a temporary, is a constant that nobody materialised yet, or was spilled. The rules:
-//   - ask for all operands before the result: def() gives registers of operands that die here to the result (not if the
+//   - ask for all operands before the result: def() gives registers of operands that die here to the result (not if
+//   the
 //     opcode is kEarlyClobber; kTied: the result register already holds operand a);
 //   - never write to a register that use() returned;
 //   - kScratch0-2 and kVecScratch0-2 are free within one expansion;
 //   - call fault_point() directly before each instruction that can fault on guest memory;
-//   - leave NZCV alone unless the operation defines flags (or declares kClobbersNzcv); before defining some of them while
+//   - leave NZCV alone unless the operation defines flags (or declares kClobbersNzcv); before defining some of them
+//   while
 //     others live on, call make_canonical(); after defining them, say in which form they are with set_flags().
 #pragma once
 
@@ -112,8 +114,8 @@ class Emitter {
   // Converts NZCV (and PF, AF from kFloat) in place.
   void make_canonical();
   // The A64 condition for an x86 condition under the current form. May emit code that leaves NZCV in another form.
-  // For kFloat and E/NE no single condition exists: `second` is then a further condition: taken if either holds (E) or
-  // only if both hold (NE); AL otherwise.
+  // For kFloat and E/NE no single condition exists: `second` is then a further condition: taken if either holds (E)
+  // or only if both hold (NE); AL otherwise.
   a64::Cond condition(uint8_t x86_condition, a64::Cond& second);
   // Value 0/1 of x86 PF into `reg` (PF = 1 iff even parity); keeps NZCV.
   void parity(a64::Gpr reg);
@@ -177,9 +179,9 @@ class Emitter {
   enum class Where : uint8_t { kNowhere, kHome, kTemp, kConst, kSpill, kOffset };
   struct Value {
     Where where = Where::kNowhere;
-    uint8_t reg = 0;        // guest register (kHome), host register (kTemp, kOffset), slot (kSpill)
-    uint16_t remaining = 0; // reads still to come
-    int32_t offset = 0;     // kOffset: value = reg + offset, 64-bit, reg a guest register's home
+    uint8_t reg = 0;         // guest register (kHome), host register (kTemp, kOffset), slot (kSpill)
+    uint16_t remaining = 0;  // reads still to come
+    int32_t offset = 0;      // kOffset: value = reg + offset, 64-bit, reg a guest register's home
   };
 
   void emit_block(int index);
@@ -207,11 +209,11 @@ class Emitter {
   RegionCode& out_;
   const TranslateInput& input_;
   std::vector<Value> values_;
-  std::array<ir::ValueId, 16> home_{};      // value that lives in a guest register's home
+  std::array<ir::ValueId, 16> home_{};  // value that lives in a guest register's home
   std::array<ir::ValueId, 16> vec_home_{};
-  std::array<ir::ValueId, 32> temp_{};      // value in an integer temporary
+  std::array<ir::ValueId, 32> temp_{};  // value in an integer temporary
   std::array<ir::ValueId, 32> vec_temp_{};
-  uint32_t free_int_ = 0, free_vec_ = 0;    // bit per host register
+  uint32_t free_int_ = 0, free_vec_ = 0;          // bit per host register
   uint32_t borrowed_int_ = 0, borrowed_vec_ = 0;  // temporary() of this expansion
   uint32_t pinned_int_ = 0, pinned_vec_ = 0;      // registers handed out for operands of this expansion
   std::array<ir::ValueId, 8> spill_{};

@@ -1,10 +1,10 @@
 // Terminators: how control leaves a block, a region, and the translated code.
 //
 // Flags at exits. Almost no code reads flags across a call, a return or a jump out of a region, so exits do not make
-// them canonical on their hot path. An entry whose code needs flags (RegionEntry::live_in) can be reached only through
-// paths that have done so: the second slot of a pair, table and shadow stack keys with kNeedsFlags. The first slot and
-// plain keys lead to entries that take no flags. Where the hot path finds nothing, the cold path makes the flags
-// canonical and looks in the other place. (docs/design.md, "Flags at exits".)
+// them canonical on their hot path. An entry whose code needs flags (RegionEntry::live_in) can be reached only
+// through paths that have done so: the second slot of a pair, table and shadow stack keys with kNeedsFlags. The first
+// slot and plain keys lead to entries that take no flags. Where the hot path finds nothing, the cold path makes the
+// flags canonical and looks in the other place. (docs/design.md, "Flags at exits".)
 //
 // Registers at exits: x16 guest target or guest return address, x17 and x30 scratch; all else is guest state.
 #include "worker/translator/emit/emitter.h"
@@ -44,8 +44,8 @@ void probe_table(Emitter& e, Label cold, bool call) {
   }
 }
 
-// The guest's return address onto the guest stack, and with the host's onto the shadow stack. Ends with the flags that
-// are pending behind the call.
+// The guest's return address onto the guest stack, and with the host's onto the shadow stack. Ends with the flags
+// that are pending behind the call.
 Label push_return(Emitter& e, uint64_t return_address, int return_block, ir::FlagMask needs) {
   load_guest_address(e, kScratch0, return_address);
   if (e.ordered()) {
@@ -67,7 +67,8 @@ Label push_return(Emitter& e, uint64_t return_address, int return_block, ir::Fla
   return site;
 }
 
-// Behind a call: where its return site is not the next block, a jump to it. Returns come here with flags as `needs` says.
+// Behind a call: where its return site is not the next block, a jump to it. Returns come here with flags as `needs`
+// says.
 void place_return_site(Emitter& e, Label site, uint64_t return_address, int return_block) {
   if (return_block == e.current_block() + 1) return;
   e.a.bind(site);
@@ -140,7 +141,8 @@ void Emitter::exit_direct(uint64_t target, const PendingFlags& pending, int from
     rest = PendingFlags{};
     out_.body_words = a.offset() / 4;
   }
-  if (from_block >= 0 && options.safepoints && target <= region.blocks[static_cast<std::size_t>(from_block)].address) {
+  if (from_block >= 0 && options.safepoints &&
+      target <= region.blocks[static_cast<std::size_t>(from_block)].address) {
     if (!in_registers(rest)) {
       materialise(rest, ir::kAllFlags);
       rest = PendingFlags{};

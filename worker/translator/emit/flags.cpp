@@ -37,8 +37,8 @@ void set_carry_bit(Emitter& e, Gpr scratch) {
 }
 
 // From FCMP's flags to canonical ones, PF and AF at home. With p = 0 (unordered), 2 (greater) or 1, and q = -1 when
-// greater or equal, else 0, the sum p + q has Z and C as wanted (Z = ZF, C = !CF, N = V = 0), p has PF's parity, and bit
-// 4 of both p and the sum is 0, as AF wants.
+// greater or equal, else 0, the sum p + q has Z and C as wanted (Z = ZF, C = !CF, N = V = 0), p has PF's parity, and
+// bit 4 of both p and the sum is 0, as AF wants.
 void canonical_from_float(Emitter& e, Gpr scratch) {
   e.a.cset(false, kPfHome, Cond::VC);
   e.a.cinc(false, kPfHome, kPfHome, Cond::GT);
@@ -131,7 +131,8 @@ void Emitter::materialise(const PendingFlags& p, ir::FlagMask needs) {
         }
         return to;
       case Source::Kind::kSpill:
-        a.ldr(true, to, kState, static_cast<uint32_t>(offsetof(GuestState, spill)) + static_cast<uint32_t>(s.imm) * 8);
+        a.ldr(true, to, kState,
+              static_cast<uint32_t>(offsetof(GuestState, spill)) + static_cast<uint32_t>(s.imm) * 8);
         return to;
       case Source::Kind::kNone:
         break;

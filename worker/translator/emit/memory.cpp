@@ -1,9 +1,10 @@
 // Guest state and guest memory.
 //
-// Addresses fold into A64's addressing modes: [base, #scaled or unscaled displacement], [base, index, LSL #size]; what
-// does not fit is added up in kScratch0. Under the x86 memory model (kTso) integer accesses are LDAR/LDAPR and STLR, or
-// plain ones with DMB where the options say so; vector accesses, which have no ordered form, always use DMB: a barrier
-// against later accesses behind each load, one against earlier stores before each store (loads have theirs already).
+// Addresses fold into A64's addressing modes: [base, #scaled or unscaled displacement], [base, index, LSL #size];
+// what does not fit is added up in kScratch0. Under the x86 memory model (kTso) integer accesses are LDAR/LDAPR and
+// STLR, or plain ones with DMB where the options say so; vector accesses, which have no ordered form, always use DMB:
+// a barrier against later accesses behind each load, one against earlier stores before each store (loads have theirs
+// already).
 #include "worker/translator/emit/emitter.h"
 
 namespace phybin::emit {

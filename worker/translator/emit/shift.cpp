@@ -1,10 +1,10 @@
 // Shifts, rotates and single-bit tests.
 //
-// A left shift by n is a shift by n - 1 and an ADDS of the result to itself: that leaves the bit shifted out in C and, for
-// n = 1, x86's OF in V. Right shifts compare the result with 0 for N and Z (C = 1) and flip C by the bit shifted out.
-// Counts in a register that turn out to be 0 must leave all flags alone: the flags are canonical then before and after,
-// and the code that defines them is jumped over. What x86 leaves undefined (OF for counts other than 1, AF, CF for counts
-// over the width) is whatever comes out.
+// A left shift by n is a shift by n - 1 and an ADDS of the result to itself: that leaves the bit shifted out in C
+// and, for n = 1, x86's OF in V. Right shifts compare the result with 0 for N and Z (C = 1) and flip C by the bit
+// shifted out. Counts in a register that turn out to be 0 must leave all flags alone: the flags are canonical then
+// before and after, and the code that defines them is jumped over. What x86 leaves undefined (OF for counts other
+// than 1, AF, CF for counts over the width) is whatever comes out.
 #include "worker/translator/emit/emitter.h"
 
 namespace phybin::emit {
@@ -23,8 +23,8 @@ constexpr auto kNzcvRegister = a64::SystemRegister::NZCV;
 
 ir::FlagMask wanted_nzcv(const Op& op) { return Emitter::wanted(op) & ir::kNzcv; }
 
-// N and Z from `result` (its sign at bit 31 or 63 of a `wide` register), CF = bit 0 of `carry`, OF = bit 0 of `overflow`
-// (kZr: OF = 0). `carry` must not be kScratch0; bits above bit 0 of both must be 0.
+// N and Z from `result` (its sign at bit 31 or 63 of a `wide` register), CF = bit 0 of `carry`, OF = bit 0 of
+// `overflow` (kZr: OF = 0). `carry` must not be kScratch0; bits above bit 0 of both must be 0.
 void define_flags(Emitter& e, bool is64, Gpr result, Gpr carry, Gpr overflow) {
   e.a.cmp_imm(is64, result, 0);
   e.a.mrs(kScratch0, kNzcvRegister);
@@ -241,8 +241,8 @@ void rotate(Emitter& e, const Op& op) {
 }
 
 // RCL and RCR turn the width + 1 bits of operand and CF. With n in 1..width: left, result = x << n | CF << (n - 1) |
-// x >> (width + 1 - n); right, result = x >> n | CF << (width - n) | x << (width + 1 - n). The shift by width + 1 - n is
-// made in two steps, because it may be by all 64 bits.
+// x >> (width + 1 - n); right, result = x >> n | CF << (width - n) | x << (width + 1 - n). The shift by width + 1 - n
+// is made in two steps, because it may be by all 64 bits.
 void rotate_through_carry(Emitter& e, const Op& op) {
   const bool left = op.code == Opcode::kRcl;
   const unsigned w = op.width;

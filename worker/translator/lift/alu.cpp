@@ -1,5 +1,5 @@
-// ADD, ADC, SUB, SBB, CMP, AND, OR, XOR, TEST, INC, DEC, NEG, NOT, XADD, XCHG, CMPXCHG: register and memory forms, LOCKed
-// or not.
+// ADD, ADC, SUB, SBB, CMP, AND, OR, XOR, TEST, INC, DEC, NEG, NOT, XADD, XCHG, CMPXCHG: register and memory forms,
+// LOCKed or not.
 //
 // Order: the operands of AF are named before the operation (its result may take the place of one of them), then the
 // operation with its flags, then PF, then the result is written.
@@ -54,9 +54,7 @@ ValueId with_flags(Lifter& l, Opcode code, uint8_t width, ValueId x, Source y) {
   return result;
 }
 
-bool same_register(const Lifter& l) {
-  return l.operand(0).kind == OperandKind::kGpr && l.operand(0) == l.operand(1);
-}
+bool same_register(const Lifter& l) { return l.operand(0).kind == OperandKind::kGpr && l.operand(0) == l.operand(1); }
 
 // The flags of the number 0, and the number.
 ValueId zero_with_flags(Lifter& l, uint8_t width) {
@@ -262,7 +260,8 @@ void lift_xadd(Lifter& l) {
   l.write_gpr(l.operand(0), sum);
 }
 
-// CMPXCHG: compares the accumulator with the destination; equal: destination = source, else accumulator = destination.
+// CMPXCHG: compares the accumulator with the destination; equal: destination = source, else accumulator =
+// destination.
 void lift_cmpxchg(Lifter& l) {
   const uint8_t width = l.width(0);
   const ValueId expected = l.b.get_gpr(kRax);

@@ -36,9 +36,7 @@ void bit_operation(Lifter& l, BitAction action) {
     const ValueId count = width == 16 ? l.b.op_imm(Opcode::kAnd, 32, index, 15) : index;
     return l.b.op(Opcode::kShiftLeft, wide, l.b.constant(1), count);
   };
-  const auto test = [&](ValueId x) {
-    l.b.op(Opcode::kBitTest, width, x, index, kNoValue, bit, 0, 0, ir::kC);
-  };
+  const auto test = [&](ValueId x) { l.b.op(Opcode::kBitTest, width, x, index, kNoValue, bit, 0, 0, ir::kC); };
   if (!l.is_memory(0)) {
     const ValueId x = l.b.get_gpr(l.operand(0).reg);
     test(x);

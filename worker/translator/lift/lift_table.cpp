@@ -1,7 +1,9 @@
-// Which lifter serves which mnemonic. A mnemonic that is not listed is not implemented.
+// Which lifter serves which mnemonic; MMX and SSE have a table of their own (sse_table.cpp). A mnemonic that is in
+// neither is not implemented.
 #include <array>
 
 #include "worker/translator/lift/lift_functions.h"
+#include "worker/translator/lift/sse.h"
 
 namespace phybin::lift {
 
@@ -120,7 +122,7 @@ constexpr Row kRows[] = {
     {Mnemonic::kOut, lift_privileged},
 };
 
-using Table = std::array<LiftFunction, static_cast<std::size_t>(Mnemonic::kCount)>;
+using Table = std::array<LiftFunction, decode::kMnemonicCount>;
 
 constexpr Table make_table() {
   Table table{};
@@ -132,6 +134,9 @@ constexpr Table kTable = make_table();
 
 }  // namespace
 
-LiftFunction lift_function(Mnemonic mnemonic) { return kTable[static_cast<std::size_t>(mnemonic)]; }
+LiftFunction lift_function(Mnemonic mnemonic) {
+  const LiftFunction function = kTable[static_cast<std::size_t>(mnemonic)];
+  return function != nullptr ? function : sse_form(mnemonic).lift;
+}
 
 }  // namespace phybin::lift

@@ -1,7 +1,6 @@
 // Moves, extensions, address computation, stack, conditional moves.
-#include "worker/translator/lift/lift_functions.h"
-
 #include "worker/translator/guest_state.h"
+#include "worker/translator/lift/lift_functions.h"
 
 namespace phybin::lift {
 
@@ -58,7 +57,8 @@ void lift_movsx(Lifter& l) {
 
 void lift_lea(Lifter& l) {
   Address m = l.memory_address();
-  // A segment override does not take part in LEA; lifter.cpp adds the base only for FS and GS, which no compiler uses.
+  // A segment override does not take part in LEA; lifter.cpp adds the base only for FS and GS, which no compiler
+  // uses.
   const uint8_t width = l.width(0) == 64 ? 64 : 32;
   ValueId value;
   if (m.index == kNoValue && m.disp == 0 && m.base != kNoValue) {

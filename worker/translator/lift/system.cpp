@@ -1,7 +1,6 @@
 // Flags as a whole, string operations, and what looks at the machine: CPUID, counters, fences, segment bases.
-#include "worker/translator/lift/lift_functions.h"
-
 #include "worker/translator/guest_state.h"
+#include "worker/translator/lift/lift_functions.h"
 
 namespace phybin::lift {
 
@@ -78,17 +77,13 @@ void lift_cmc(Lifter& l) {
   l.b.last_op().flags_use = ir::kC;
 }
 
-void lift_cld(Lifter& l) {
-  l.b.op(Opcode::kSetState, 64, l.b.constant(1), kNoValue, kNoValue, kDirection);
-}
-void lift_std(Lifter& l) {
-  l.b.op(Opcode::kSetState, 64, l.b.constant(-1), kNoValue, kNoValue, kDirection);
-}
+void lift_cld(Lifter& l) { l.b.op(Opcode::kSetState, 64, l.b.constant(1), kNoValue, kNoValue, kDirection); }
+void lift_std(Lifter& l) { l.b.op(Opcode::kSetState, 64, l.b.constant(-1), kNoValue, kNoValue, kDirection); }
 
 void lift_lahf(Lifter& l) {
   const ValueId flags = arithmetic_flags(l, ir::kAllFlags & ~ir::kV);
-  l.b.set_gpr(kRax, l.b.op(Opcode::kInsert, 8, l.b.get_gpr(kRax), l.b.op_imm(Opcode::kOr, 32, flags, 2), kNoValue, 0,
-                           8));
+  l.b.set_gpr(kRax,
+              l.b.op(Opcode::kInsert, 8, l.b.get_gpr(kRax), l.b.op_imm(Opcode::kOr, 32, flags, 2), kNoValue, 0, 8));
 }
 
 void lift_sahf(Lifter& l) {
@@ -98,8 +93,7 @@ void lift_sahf(Lifter& l) {
 
 void lift_pushf(Lifter& l) {
   ValueId flags = arithmetic_flags(l, ir::kAllFlags);
-  flags = l.b.op(Opcode::kOr, 64, flags,
-                 l.b.op(Opcode::kGetState, 64, kNoValue, kNoValue, kNoValue, kSystemFlags));
+  flags = l.b.op(Opcode::kOr, 64, flags, l.b.op(Opcode::kGetState, 64, kNoValue, kNoValue, kNoValue, kSystemFlags));
   const ValueId direction = l.b.op(Opcode::kGetState, 64, kNoValue, kNoValue, kNoValue, kDirection);
   flags = l.b.op(Opcode::kOr, 64, flags, l.b.op_imm(Opcode::kAnd, 64, direction, kDf));
   // direction is 1 or -1: bit 10 is set for -1 alone.

@@ -64,8 +64,7 @@ void live_on_entry(Region& region) {
     changed = false;
     for (std::size_t i = region.blocks.size(); i-- > 0;) {
       Block& block = region.blocks[i];
-      const auto live =
-          static_cast<FlagMask>((live_out(region, block) & ~summaries[i].kill) | summaries[i].use);
+      const auto live = static_cast<FlagMask>((live_out(region, block) & ~summaries[i].kill) | summaries[i].use);
       changed |= live != block.live_in;
       block.live_in = live;
     }

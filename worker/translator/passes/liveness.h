@@ -1,9 +1,9 @@
 // Decides what of a region's IR is needed, in two backward walks.
 //
-// First, over the region: which flags are live on entry of each block (a fixed point; edges that leave the region need
-// all flags). Then, per block: which operations are dead, how often each value is read, which writes of PF and AF can
-// wait for the edges that need them, and which values can be computed straight into the home of the guest register that
-// they are written to.
+// First, over the region: which flags are live on entry of each block (a fixed point; edges that leave the region
+// need all flags). Then, per block: which operations are dead, how often each value is read, which writes of PF and
+// AF can wait for the edges that need them, and which values can be computed straight into the home of the guest
+// register that they are written to.
 #pragma once
 
 #include "worker/translator/ir/ir.h"
