@@ -13,6 +13,7 @@
 #include "worker/translator/ir/printer.h"
 #include "worker/translator/lift/lifter.h"
 #include "worker/translator/passes/liveness.h"
+#include "worker/translator/passes/vector_writes.h"
 
 namespace phybin {
 
@@ -191,6 +192,7 @@ bool build(const TranslateInput& input, ir::Region& region, std::vector<GuestRan
   Discovery discovery(input);
   if (!discovery.run()) return false;
   lift_region(input, discovery.instructions(), region);
+  passes::remove_overtaken_vector_writes(region);
   passes::analyse_liveness(region);
   ranges = discovery.ranges();
   return true;

@@ -77,7 +77,6 @@ enum class ResultClass : uint8_t { kNone, kInt, kVec };
   OP(GetRflags, Int, "---", kReadsNzcv)  /* CF PF AF ZF SF OF in their RFLAGS places, other bits 0 */               \
   OP(SetCc, Int, "---", kReadsNzcv)      /* aux = x86 condition: 0 or 1 */                                          \
   OP(Select, Int, "ii-", kReadsNzcv)     /* aux = x86 condition: true a, false b; width 32/64 */                    \
-  OP(SelectVec, Vec, "vv-", kReadsNzcv | kEarlyClobber)                                                             \
   /* Integer arithmetic. b may be absent: then imm takes its place. flags_def may be kNzcv or a subset. */          \
   OP(Mov, Int, "i--", kPure)        /* width 8, 16, 32: zero-extends; 64: copies */                                 \
   OP(SignExtend, Int, "i--", kPure) /* width = source (8, 16, 32), aux = result width (32, 64) */                   \
