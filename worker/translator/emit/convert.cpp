@@ -143,6 +143,11 @@ void emit_VecDoubleToInt(Emitter& e, const Op& op) {
     e.a.vfcvtzs(true, kD, kVecScratch0, source);
     return e.a.vsqxtn(false, kS, d, kVecScratch0);
   }
+  if (e.options.sse_check) {  // numbers beyond 32 bits but within 64 are invalid, too: only for that flag
+    e.a.dup_scalar(kD, kVecScratch1, source, 1);
+    e.a.fcvtzs(false, kD, kScratch0, source);
+    e.a.fcvtzs(false, kD, kScratch0, kVecScratch1);
+  }
   e.a.movz(true, kScratch0, 0x41e0, 3);  // 2^31
   e.a.vdup_gpr(true, kD, kVecScratch1, kScratch0);
   e.a.vfcmgt(true, kD, kVecScratch1, kVecScratch1, source);

@@ -47,8 +47,9 @@ void select_by_comparison(Emitter& e, const Op& op, bool less) {
   const Vec d = e.def_vec(op);
   const Vec greater = less ? b : a, lesser = less ? a : b;
   const bool q = is_packed(op);
-  if (a == b) {
-    e.a.vmov(q, d, a);
+  if (a == b) {  // for the exception flags
+    compare(e, op, Compare::kGt, kVecScratch0, a, a);
+    if (d != a || !q) e.a.vmov(q, d, a);
   } else if (d == a) {
     compare(e, op, Compare::kGt, kVecScratch0, greater, lesser);
     e.a.vbif(q, d, b, kVecScratch0);
@@ -209,39 +210,38 @@ void emit_FCompare(Emitter& e, const Op& op) {
   e.set_flags(FlagForm::kFloat);
 }
 
+// The rounding forms with a mode of their own do not report an inexact result; FRINTX, which does, is asked as well
+// where the instruction wants that.
 void emit_FRound(Emitter& e, const Op& op) {
   const Vec a = e.use_vec(op.a);
   const Vec d = e.def_vec(op);
-  const unsigned mode = (op.aux2 & 4) != 0 ? ((op.aux2 & 8) != 0 ? 5u : 4u) : op.aux2 & 3u;
-  if (is_packed(op)) {
-    switch (mode) {
-      case 0:
-        return e.a.vfrintn(true, op.aux, d, a);
-      case 1:
-        return e.a.vfrintm(true, op.aux, d, a);
-      case 2:
-        return e.a.vfrintp(true, op.aux, d, a);
-      case 3:
-        return e.a.vfrintz(true, op.aux, d, a);
-      case 4:
-        return e.a.vfrintx(true, op.aux, d, a);
-      default:
-        return e.a.vfrinti(true, op.aux, d, a);
+  const bool by_mxcsr = (op.aux2 & 4) != 0, quiet = (op.aux2 & 8) != 0;
+  const bool packed = is_packed(op);
+  if (!by_mxcsr && !quiet) {
+    if (packed) {
+      e.a.vfrintx(true, op.aux, kVecScratch0, a);
+    } else {
+      e.a.frintx(op.aux, kVecScratch0, a);
     }
   }
-  switch (mode) {
-    case 0:
-      return e.a.frintn(op.aux, d, a);
-    case 1:
-      return e.a.frintm(op.aux, d, a);
-    case 2:
-      return e.a.frintp(op.aux, d, a);
-    case 3:
-      return e.a.frintz(op.aux, d, a);
-    case 4:
-      return e.a.frintx(op.aux, d, a);
-    default:
-      return e.a.frinti(op.aux, d, a);
+  using Packed = void (a64::Assembler::*)(bool, Size, Vec, Vec);
+  using Scalar = void (a64::Assembler::*)(Size, Vec, Vec);
+  struct Mode {
+    Packed packed;
+    Scalar scalar;
+  };
+  static constexpr Mode kModes[6] = {
+      {static_cast<Packed>(&a64::Assembler::vfrintn), static_cast<Scalar>(&a64::Assembler::frintn)},
+      {static_cast<Packed>(&a64::Assembler::vfrintm), static_cast<Scalar>(&a64::Assembler::frintm)},
+      {static_cast<Packed>(&a64::Assembler::vfrintp), static_cast<Scalar>(&a64::Assembler::frintp)},
+      {static_cast<Packed>(&a64::Assembler::vfrintz), static_cast<Scalar>(&a64::Assembler::frintz)},
+      {static_cast<Packed>(&a64::Assembler::vfrintx), static_cast<Scalar>(&a64::Assembler::frintx)},
+      {static_cast<Packed>(&a64::Assembler::vfrinti), static_cast<Scalar>(&a64::Assembler::frinti)}};
+  const Mode& mode = kModes[!by_mxcsr ? op.aux2 & 3 : quiet ? 5 : 4];
+  if (packed) {
+    (e.a.*mode.packed)(true, op.aux, d, a);
+  } else {
+    (e.a.*mode.scalar)(op.aux, d, a);
   }
 }
 

@@ -94,15 +94,16 @@ void lift_horizontal_float(Lifter& l) {
   write_operand(l, 0, packed_arithmetic(l, form.code, form.element, even, odd));
 }
 
-// ADDSUBPS, ADDSUBPD: differences in the even elements, sums in the odd ones.
+// ADDSUBPS, ADDSUBPD: differences in the even elements, sums in the odd ones. A difference is the sum with the
+// negated subtrahend, but for a NaN, which keeps its sign: FFixNan sees the real operands.
 void lift_addsub(Lifter& l) {
   const uint8_t element = form_of(l).element;
   const ValueId b = read_operand(l, 1);
   const ValueId a = l.b.get_vec(l.operand(0).reg);
-  const ValueId difference = vec(l, Opcode::kFSub, 128, element, a, b);
-  const ValueId sum = vec(l, Opcode::kFAdd, 128, element, a, b);
-  const ValueId odd = l.b.op(Opcode::kVecMask, 128, kNoValue, kNoValue, kNoValue, 0xaa, element);
-  const ValueId result = l.b.op(Opcode::kVecBlend, 128, odd, sum, difference);
+  const ValueId even = l.b.op(Opcode::kVecMask, 128, kNoValue, kNoValue, kNoValue, 0x55, element);
+  const ValueId signs = vec(l, Opcode::kVecShlImm, 128, element, even, kNoValue, (int64_t{8} << element) - 1);
+  const ValueId addend = vec(l, Opcode::kVecXor, 128, element, b, signs);
+  const ValueId result = vec(l, Opcode::kFAdd, 128, element, a, addend);
   write_operand(l, 0, with_x86_nan(l, 128, element, result, a, b));
 }
 
@@ -121,25 +122,29 @@ void lift_round_scalar(Lifter& l) {
                element);
 }
 
-// DPPS, DPPD: products chosen by imm[7:4], summed as the SDM's Temp1..Temp4 say, put where imm[3:0] has ones.
+// DPPS, DPPD: products of the elements chosen by imm[7:4], their sum where imm[3:0] has ones. Elements that are not
+// chosen raise no exceptions: zero times zero. In which order the CPU adds shows in which NaN wins: every element has
+// a sum of its own that starts from its own product, first with its neighbour's, then (DPPS) with that of its mirror
+// image.
 void lift_dot_product(Lifter& l) {
   const uint8_t element = form_of(l).element;
-  const unsigned mask = element == 2 ? 15 : 3;
-  const ValueId b = read_operand(l, 1);
-  const ValueId a = l.b.get_vec(l.operand(0).reg);
+  const int64_t all = element == 2 ? 15 : 3;
   const auto keep = [&](ValueId value, int64_t elements) {
-    if (elements == static_cast<int64_t>(mask)) return value;
+    if (elements == all) return value;
     if (elements == 0) return vec_zero(l);
     const ValueId ones = l.b.op(Opcode::kVecMask, 128, kNoValue, kNoValue, kNoValue, elements, element);
     return vec(l, Opcode::kVecAnd, 128, element, value, ones);
   };
-  ValueId sum = keep(packed_arithmetic(l, Opcode::kFMul, element, a, b), l.in.imm >> 4 & mask);
-  for (unsigned width = 2; width <= (16u >> element); width *= 2) {
-    const ValueId even = vec(l, Opcode::kVecUnzipEven, 128, element, sum, sum);
-    const ValueId odd = vec(l, Opcode::kVecUnzipOdd, 128, element, sum, sum);
-    sum = packed_arithmetic(l, Opcode::kFAdd, element, even, odd);
-  }
-  write_operand(l, 0, keep(sum, l.in.imm & mask));
+  const int64_t chosen = l.in.imm >> 4 & all;
+  const ValueId b = keep(read_operand(l, 1), chosen);
+  const ValueId a = keep(l.b.get_vec(l.operand(0).reg), chosen);
+  const auto shuffled = [&](ValueId value, int64_t pattern) {
+    return vec(l, Opcode::kVecShuffle32, 128, 2, value, kNoValue, pattern);
+  };
+  ValueId sum = packed_arithmetic(l, Opcode::kFMul, element, a, b);
+  if (element == 2) sum = packed_arithmetic(l, Opcode::kFAdd, element, shuffled(sum, 0xb1), sum);  // 1, 0, 3, 2
+  sum = packed_arithmetic(l, Opcode::kFAdd, element, sum, shuffled(sum, 0x4e));                    // the other half
+  write_operand(l, 0, keep(sum, l.in.imm & all));
 }
 
 }  // namespace phybin::lift
