@@ -289,13 +289,24 @@ uint32_t compare(Float80 a, Float80 b, bool quiet, Context& context);
 Float80 widen_float32(uint32_t bits, Context& context);
 Float80 widen_float64(uint64_t bits, Context& context);
 
-// The common path of widen_float64: normal numbers and zeros.
-[[gnu::always_inline]] inline Common widen_float64_common(uint64_t bits) {
-  const uint32_t exponent = static_cast<uint32_t>(bits >> 52) & 0x7ff;
-  const uint32_t sign = bits >> 48 & kSignBit;
-  if (__builtin_expect(exponent - 1 >= 0x7fe, 0)) return {make_zero(static_cast<uint16_t>(sign)), 0, bits << 1 == 0};
-  return {{kIntegerBit | bits << 11, static_cast<uint16_t>(sign + exponent + (kExponentBias - 1023))}, 0, true};
+// The common path of both: normal numbers and zeros.
+template <unsigned fraction_bits, unsigned exponent_bits>
+[[gnu::always_inline]] inline Common widen_common(uint64_t bits) {
+  constexpr uint32_t kLargest = (1u << exponent_bits) - 1;
+  const uint32_t exponent = static_cast<uint32_t>(bits >> fraction_bits) & kLargest;
+  const uint32_t sign = (bits >> (fraction_bits + exponent_bits) & 1) << 15;
+  if (__builtin_expect(exponent - 1 >= kLargest - 1, 0)) {
+    const bool zero = bits << (64 - fraction_bits - exponent_bits) == 0;
+    return {make_zero(static_cast<uint16_t>(sign)), 0, zero};
+  }
+  return {{kIntegerBit | bits << (63 - fraction_bits),
+           static_cast<uint16_t>(sign + exponent + (kExponentBias - kLargest / 2))},
+          0,
+          true};
 }
+
+[[gnu::always_inline]] inline Common widen_float32_common(uint64_t bits) { return widen_common<23, 8>(bits); }
+[[gnu::always_inline]] inline Common widen_float64_common(uint64_t bits) { return widen_common<52, 11>(bits); }
 
 inline Float80 from_int64(int64_t value) {
   if (value == 0) return {};
@@ -312,24 +323,30 @@ Float80 load_widened(Float80 v, Context& context);
 uint32_t to_float32(Float80 v, Context& context);
 uint64_t to_float64(Float80 v, Context& context);
 
-// The common path of to_float64, under the common control.
+// The common path of both, under the common control.
 struct CommonStore {
   uint64_t bits = 0;
   uint32_t flags = 0;
   bool ok = false;
 };
 
-[[gnu::always_inline]] inline CommonStore to_float64_common(Float80 v) {
-  const uint32_t exponent = exponent_of(v) - (kExponentBias - 1023);
-  if (__builtin_expect((v.significand >> 63) == 0 || exponent - 1 >= 0x7fd, 0)) return {};
-  const uint64_t rest = v.significand << 53;
-  const uint64_t kept = v.significand >> 11;
+template <unsigned fraction_bits, unsigned exponent_bits>
+[[gnu::always_inline]] inline CommonStore narrow_common(Float80 v) {
+  constexpr uint32_t kLargest = (1u << exponent_bits) - 1;
+  constexpr unsigned kDropped = 63 - fraction_bits;
+  const uint32_t exponent = exponent_of(v) - (kExponentBias - kLargest / 2);
+  if (__builtin_expect((v.significand >> 63) == 0 || exponent - 1 >= kLargest - 2, 0)) return {};
+  const uint64_t rest = v.significand << (64 - kDropped);
+  const uint64_t kept = v.significand >> kDropped;
   const uint64_t up = rest >= kIntegerBit + (~kept & 1);
   // The integer bit adds the one that the exponent is short of, and a carry goes into it.
-  const uint64_t bits =
-      (static_cast<uint64_t>(sign_of(v)) << 48) + (static_cast<uint64_t>(exponent - 1) << 52) + kept + up;
+  const uint64_t sign = static_cast<uint64_t>(v.sign_exponent >> 15) << (fraction_bits + exponent_bits);
+  const uint64_t bits = sign + (static_cast<uint64_t>(exponent - 1) << fraction_bits) + kept + up;
   return {bits, rest != 0 ? kPrecision | static_cast<uint32_t>(up << 9) : 0, true};
 }
+
+[[gnu::always_inline]] inline CommonStore to_float32_common(Float80 v) { return narrow_common<23, 8>(v); }
+[[gnu::always_inline]] inline CommonStore to_float64_common(Float80 v) { return narrow_common<52, 11>(v); }
 
 // FIST and FISTTP (truncate): a signed integer of 16, 32 or 64 bits, sign-extended; out of range or not a number
 // gives IE and the most negative integer of that size.

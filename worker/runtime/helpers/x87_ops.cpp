@@ -147,10 +147,20 @@ template <typename Result, typename Convert>
   return 0;
 }
 
-[[gnu::noinline]] uint64_t load_float64_in_full(X87State* state, uint64_t bits) {
+template <typename Bits, Float80 (*widen)(Bits, Context&)>
+[[gnu::noinline]] uint64_t load_in_full(X87State* state, Bits bits) {
   Context context = context_of(*state);
-  const Float80 v = load_widened(widen_float64(bits, context), context);
+  const Float80 v = load_widened(widen(bits, context), context);
   push(*state, v, context.flags);
+  return 0;
+}
+
+template <typename Bits, Common (*common)(uint64_t), Float80 (*widen)(Bits, Context&)>
+[[gnu::always_inline]] inline uint64_t load(X87State* state, Bits bits) {
+  const Common v = common(bits);
+  const unsigned top = (state->top - 1u) & 7;
+  if (__builtin_expect(!v.ok || (state->occupied >> top & 1) != 0, 0)) return load_in_full<Bits, widen>(state, bits);
+  push_common(*state, top, v.value);
   return 0;
 }
 
@@ -186,6 +196,21 @@ template <typename Result, typename Convert>
   return condition >> 8;
 }
 
+// A store on its common path if the control word lets it, else in full.
+template <typename Result, typename CommonConvert, typename Convert>
+[[gnu::always_inline]] inline uint64_t store(X87State* state, bool pops, bool common_control, Result indefinite,
+                                             CommonConvert common, Convert convert) {
+  if (__builtin_expect(!is_empty(*state, 0) && common_control, 1)) {
+    const CommonStore stored = common(st(*state, 0));
+    if (__builtin_expect(stored.ok, 1)) {
+      commit_common(*state, stored.flags);
+      if (pops) pop(*state);
+      return stored.bits;
+    }
+  }
+  return store_in_full(*state, pops, indefinite, convert);
+}
+
 // Both operands of a comparison in registers, on its common path.
 [[gnu::always_inline]] inline bool compare_registers(const X87State& state, uint64_t a, uint32_t& condition) {
   const unsigned x = state.top & 7;
@@ -202,18 +227,11 @@ using namespace phybin::runtime::x87;
 using namespace phybin::runtime::x87::detail;
 
 uint64_t phybin_x87_fld_m32(X87State* state, uint64_t bits, uint64_t) {
-  Context context = context_of(*state);
-  const Float80 v = load_widened(widen_float32(static_cast<uint32_t>(bits), context), context);
-  push(*state, v, context.flags);
-  return 0;
+  return load<uint32_t, widen_float32_common, widen_float32>(state, static_cast<uint32_t>(bits));
 }
 
 uint64_t phybin_x87_fld_m64(X87State* state, uint64_t bits, uint64_t) {
-  const Common v = widen_float64_common(bits);
-  const unsigned top = (state->top - 1u) & 7;
-  if (__builtin_expect(!v.ok || (state->occupied >> top & 1) != 0, 0)) return load_float64_in_full(state, bits);
-  push_common(*state, top, v.value);
-  return 0;
+  return load<uint64_t, widen_float64_common, widen_float64>(state, bits);
 }
 
 uint64_t phybin_x87_fld_m80(X87State* state, uint64_t significand, uint64_t sign_exponent) {
@@ -239,34 +257,25 @@ uint64_t phybin_x87_fld_sti(X87State* state, uint64_t index, uint64_t) {
 }
 
 uint64_t phybin_x87_fst_m32(X87State* state, uint64_t pops, uint64_t) {
-  return store_in_full(*state, pops != 0, uint32_t{0xffc00000}, to_float32);
+  return store(state, pops != 0, has_common_control(state->control_word), uint32_t{0xffc00000}, to_float32_common,
+               to_float32);
 }
 
 uint64_t phybin_x87_fst_m64(X87State* state, uint64_t pops, uint64_t) {
-  if (__builtin_expect(!is_empty(*state, 0) && has_common_control(state->control_word), 1)) {
-    const CommonStore stored = to_float64_common(st(*state, 0));
-    if (__builtin_expect(stored.ok, 1)) {
-      commit_common(*state, stored.flags);
-      if (pops != 0) pop(*state);
-      return stored.bits;
-    }
-  }
-  return store_in_full(*state, pops != 0, uint64_t{0xfff8} << 48, to_float64);
+  return store(state, pops != 0, has_common_control(state->control_word), uint64_t{0xfff8} << 48, to_float64_common,
+               to_float64);
 }
 
 uint64_t phybin_x87_fist(X87State* state, uint64_t a, uint64_t) {
   const unsigned size = a & 0x7f;
-  const bool truncate = (a & kStoreTruncate) != 0;
-  if (__builtin_expect(!is_empty(*state, 0) && has_common_control(state->control_word), 1)) {
-    const CommonStore stored = to_integer_common(st(*state, 0), size, truncate);
-    if (__builtin_expect(stored.ok, 1)) {
-      commit_common(*state, stored.flags);
-      if ((a & kStorePop) != 0) pop(*state);
-      return stored.bits;
-    }
-  }
-  return store_in_full(*state, (a & kStorePop) != 0, static_cast<int64_t>(~uint64_t{0} << (size - 1)),
-                       [=](Float80 v, Context& context) { return to_integer(v, size, truncate, context); });
+  const uint32_t rounding = state->control_word & kRoundingControl;
+  // Compilers convert to integers by FISTP under a control word that truncates, so that is a common path too.
+  const bool truncate = (a & kStoreTruncate) != 0 || rounding == kRoundToZero;
+  const bool common_control = (truncate || rounding == kRoundNearest) && (state->control_word & kPrecision) != 0;
+  return store(
+      state, (a & kStorePop) != 0, common_control, static_cast<int64_t>(~uint64_t{0} << (size - 1)),
+      [=](Float80 v) { return to_integer_common(v, size, truncate); },
+      [=](Float80 v, Context& context) { return to_integer(v, size, truncate, context); });
 }
 
 uint64_t phybin_x87_fstp_m80_significand(X87State* state, uint64_t, uint64_t) {
@@ -314,10 +323,10 @@ uint64_t phybin_x87_fdiv(X87State* state, uint64_t operands, uint64_t) {
 
 uint64_t phybin_x87_arithmetic_memory(X87State* state, uint64_t a, uint64_t bits) {
   const uint64_t operation = a & 7;
-  if (__builtin_expect(a >> 3 == kMemoryFloat64 && !is_empty(*state, 0) && (operation & 6) != kMemoryCompare &&
+  if (__builtin_expect(a >> 3 != kMemoryInteger && !is_empty(*state, 0) && (operation & 6) != kMemoryCompare &&
                            has_common_control(state->control_word),
                        1)) {
-    const Common y = widen_float64_common(bits);
+    const Common y = a >> 3 == kMemoryFloat32 ? widen_float32_common(bits) : widen_float64_common(bits);
     if (__builtin_expect(y.ok, 1)) {
       const Common result = memory_operation_common(operation, st(*state, 0), y.value);
       if (__builtin_expect(result.ok, 1)) {
