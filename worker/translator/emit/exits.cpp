@@ -210,16 +210,25 @@ void emit_Jump(Emitter& e, const Op& op) {
 
 namespace {
 
-// The taken side of a conditional branch: straight to its block when nothing is left to do on the way there.
+bool nothing_to_do(const PendingFlags& pending, ir::FlagMask needs) {
+  if (pending.form == FlagForm::kFloat) return needs == 0;
+  if ((needs & ir::kC) != 0 && pending.form != FlagForm::kCanonical) return false;
+  if ((needs & (ir::kP | ir::kA)) != 0 && pending.has_pf) return false;
+  return (needs & ir::kA) == 0 || !pending.has_af;
+}
+
+// The taken side of a conditional branch: straight to its block when nothing is left to do on the way there. A
+// backward branch then polls before it: the branch itself is where the guest would go on.
 Label taken_label(Emitter& e, uint64_t target, const PendingFlags& pending) {
   const int block = passes::find_block(e.region, target);
-  if (block > e.current_block()) {
-    const ir::FlagMask needs = e.region.blocks[static_cast<std::size_t>(block)].live_in;
-    const bool nzcv_done = pending.form == FlagForm::kCanonical || (needs & ir::kNzcv) == 0 ||
-                           ((needs & ir::kC) == 0 && pending.form != FlagForm::kFloat);
-    const bool pf_done = (!pending.has_pf && pending.form != FlagForm::kFloat) || (needs & (ir::kP | ir::kA)) == 0;
-    const bool af_done = (!pending.has_af && pending.form != FlagForm::kFloat) || (needs & ir::kA) == 0;
-    if (nzcv_done && pf_done && af_done) return e.block_label(block);
+  if (block >= 0 && nothing_to_do(pending, e.region.blocks[static_cast<std::size_t>(block)].live_in)) {
+    if (block > e.current_block()) return e.block_label(block);
+    if (!e.options.safepoints) return e.block_label(block);
+    if (in_registers(pending)) {
+      e.add_location(e.location(true));
+      e.a.ldur(false, a64::kZr, kState, kPollDisplacement);
+      return e.block_label(block);
+    }
   }
   e.deferred_edges.push_back({e.a.new_label(), target, pending, e.current_block()});
   return e.deferred_edges.back().label;
@@ -265,10 +274,11 @@ void emit_BranchZero(Emitter& e, const Op& op) {
   const Gpr x = e.use(op.a);
   const PendingFlags pending = e.pending_flags();
   const Label taken = taken_label(e, static_cast<uint64_t>(op.imm), pending);
-  if (op.aux == 0) {
-    e.a.cbz(op.width == 64, x, taken);
+  if (op.aux2 != 0) {
+    const unsigned bit = op.aux2 - 1u;
+    op.aux == 0 ? e.a.tbz(x, bit, taken) : e.a.tbnz(x, bit, taken);
   } else {
-    e.a.cbnz(op.width == 64, x, taken);
+    op.aux == 0 ? e.a.cbz(op.width == 64, x, taken) : e.a.cbnz(op.width == 64, x, taken);
   }
   e.edge(e.this_block().fallthrough, pending, e.current_block(), true);
 }

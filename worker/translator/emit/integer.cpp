@@ -3,6 +3,7 @@
 // 32- and 64-bit operations are one A64 instruction, with flags or without. 8- and 16-bit operations that must define
 // flags are done on operands shifted to the top of a 32-bit register, where A64's N, Z, C, V are x86's.
 #include "worker/translator/emit/emitter.h"
+#include "worker/translator/passes/liveness.h"
 
 namespace phybin::emit {
 
@@ -84,8 +85,39 @@ void add_sub(Emitter& e, const Op& op, bool subtract) {
   if (flags) e.set_flags(subtract || (op.flags_live & ir::kC) == 0 ? FlagForm::kCanonical : FlagForm::kDirect);
 }
 
+// 8 and 16 bits with flags, where ZF and CF are all that is wanted: on zero-extended operands.
+bool compare_narrow(Emitter& e, const Op& op) {
+  if (!Emitter::unused(op) || (Emitter::wanted(op) & (ir::kN | ir::kV)) != 0) return false;
+  const bool x_narrow = passes::is_narrow(e.region, op.a, op.width);
+  if (op.b == kNoValue && op.imm == 0 && !x_narrow) {
+    e.a.ands_imm(false, kZr, e.use(op.a), (1u << op.width) - 1);
+    e.set_flags(FlagForm::kLogic);
+    return true;
+  }
+  if (op.b == kNoValue && a64::is_add_imm(immediate(op))) {
+    Gpr x = e.use(op.a);
+    if (!x_narrow) {
+      e.a.ubfx(false, kScratch0, x, 0, op.width);
+      x = kScratch0;
+    }
+    const auto imm = static_cast<uint32_t>(immediate(op));
+    const bool shifted = imm > 0xfff;
+    e.a.cmp_imm(false, x, shifted ? imm >> 12 : imm, shifted);
+    e.set_flags(FlagForm::kCanonical);
+    return true;
+  }
+  if (op.b != kNoValue && x_narrow && passes::is_narrow(e.region, op.b, op.width)) {
+    const Gpr x = e.use(op.a);
+    e.a.cmp(false, x, e.use_or_zero(op.b));
+    e.set_flags(FlagForm::kCanonical);
+    return true;
+  }
+  return false;
+}
+
 // 8 and 16 bits with flags.
 void add_sub_narrow(Emitter& e, const Op& op, bool subtract) {
+  if (subtract && compare_narrow(e, op)) return;
   const unsigned shift = 32u - op.width;
   const Gpr x = e.use_or_zero(op.a);
   Gpr y = kScratch1;

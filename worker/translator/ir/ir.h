@@ -54,120 +54,123 @@ enum class ResultClass : uint8_t { kNone, kInt, kVec };
 
 // Operand classes for the verifier, the printer and the register allocator: '-' none, 'i' integer value, 'v' vector
 // value; a lower-case letter in parentheses of the table's comment says what `imm`, `aux` and `aux2` mean.
-#define PHYBIN_IR_OPCODES(OP)                                                                                       \
-  /*  name           result  operands  properties */                                                                \
-  OP(Invalid, None, "---", kSideEffect)                                                                             \
-  /* Guest state. aux = register number. */                                                                         \
-  OP(GetGpr, Int, "---", kPure)                                                                                     \
-  OP(SetGpr, None, "i--", kSideEffect)                                                                              \
-  OP(GetVec, Vec, "---", kPure)                                                                                     \
-  OP(SetVec, None, "v--", kSideEffect)                                                                              \
-  OP(GetState, Int, "---", kPure)        /* imm = byte offset in GuestState, width 8..64, zero-extended */          \
-  OP(SetState, None, "i--", kSideEffect) /* imm = byte offset, width 8..64 */                                       \
-  OP(GetStateVec, Vec, "---", kPure)     /* imm = byte offset, width 64 or 128 */                                   \
-  OP(SetStateVec, None, "v--", kSideEffect)                                                                         \
-  OP(Const, Int, "---", kPure)        /* imm */                                                                     \
-  OP(GuestAddress, Int, "---", kPure) /* imm = address inside or near the module: image-relative */                 \
-  /* Flags. */                                                                                                      \
-  OP(SetPf, None, "i--", kSideEffect)                                                                               \
-  OP(SetAf, None, "ii-", kSideEffect)    /* aux2 = AfKind; a absent: 0; b absent: imm takes its place */            \
-  OP(SetNzcv, None, "i--", kSideEffect)  /* a: bits 0..3 = CF, bit layout of x86 RFLAGS (CF 0, ZF 6, SF 7, OF 11);  \
-                                            defines flags_def, keeps the rest */                                    \
-  OP(SetCarry, None, "---", kSideEffect) /* imm 0/1, or 2 = complement: STC, CLC, CMC */                            \
-  OP(GetRflags, Int, "---", kReadsNzcv)  /* CF PF AF ZF SF OF in their RFLAGS places, other bits 0 */               \
-  OP(SetCc, Int, "---", kReadsNzcv)      /* aux = x86 condition: 0 or 1 */                                          \
-  OP(Select, Int, "ii-", kReadsNzcv)     /* aux = x86 condition: true a, false b; width 32/64 */                    \
-  /* Integer arithmetic. b may be absent: then imm takes its place. flags_def may be kNzcv or a subset. */          \
-  OP(Mov, Int, "i--", kPure)        /* width 8, 16, 32: zero-extends; 64: copies */                                 \
-  OP(SignExtend, Int, "i--", kPure) /* width = source (8, 16, 32), aux = result width (32, 64) */                   \
-  OP(Insert, Int, "ii-", kTied)     /* a with width bits of b at bit aux: writes AL, AH, AX */                      \
-  OP(Extract, Int, "i--", kPure)    /* width bits of a from bit aux, zero-extended */                               \
-  OP(Add, Int, "ii-", kPure)                                                                                        \
-  OP(Sub, Int, "ii-", kPure)                                                                                        \
-  OP(Adc, Int, "ii-", kReadsNzcv)                                                                                   \
-  OP(Sbb, Int, "ii-", kReadsNzcv)                                                                                   \
-  OP(And, Int, "ii-", kPure)                                                                                        \
-  OP(Or, Int, "ii-", kPure)                                                                                         \
-  OP(Xor, Int, "ii-", kPure)                                                                                        \
-  OP(AndNot, Int, "ii-", kPure) /* a & ~b */                                                                        \
-  OP(Neg, Int, "i--", kPure)    /* flags as 0 - a */                                                                \
-  OP(Not, Int, "i--", kPure)                                                                                        \
-  OP(Inc, Int, "i--", kPure) /* flags N Z V; C kept */                                                              \
-  OP(Dec, Int, "i--", kPure)                                                                                        \
-  OP(Lea, Int, "ii-", kPure)      /* a + (b << aux) + imm; width 32 or 64; a and b may be absent */                 \
-  OP(Mul, Int, "ii-", kPure)      /* low half; flags C = V = "does not fit signed" when wanted */                   \
-  OP(UMulHigh, Int, "ii-", kPure) /* width 64 */                                                                    \
-  OP(SMulHigh, Int, "ii-", kPure)                                                                                   \
-  OP(UDiv, Int, "ii-", kPure) /* no check */                                                                        \
-  OP(SDiv, Int, "ii-", kPure)                                                                                       \
-  OP(CLZ, Int, "i--", kPure)                                                                                        \
-  OP(RBit, Int, "i--", kPure)                                                                                       \
-  OP(ByteSwap, Int, "i--", kPure) /* width 16 (result zero-extended), 32, 64 */                                     \
-  OP(PopCount, Int, "i--", kPure)                                                                                   \
-  OP(Crc32c, Int, "ii-", kPure) /* width = of b */                                                                  \
-  /* Shifts. b absent: count in imm, already masked and not 0. b present: x86 masking of the count (5 or 6 bits) is \
-   */                                                                                                               \
-  /* part of the operation, and flags keep their old value when the masked count is 0. */                           \
-  OP(Shl, Int, "ii-", kEarlyClobber)                                                                                \
-  OP(Shr, Int, "ii-", kEarlyClobber)                                                                                \
-  OP(Sar, Int, "ii-", kEarlyClobber)                                                                                \
-  OP(Rol, Int, "ii-", kEarlyClobber) /* flags C, V; others kept */                                                  \
-  OP(Ror, Int, "ii-", kEarlyClobber)                                                                                \
-  OP(Rcl, Int, "ii-", kEarlyClobber | kReadsNzcv)                                                                   \
-  OP(Rcr, Int, "ii-", kEarlyClobber | kReadsNzcv)                                                                   \
-  OP(Shld, Int, "iii", kEarlyClobber) /* c absent: count in imm */                                                  \
-  OP(Shrd, Int, "iii", kEarlyClobber)                                                                               \
-  OP(BitTest, None, "ii-", kSideEffect)     /* C = bit (b mod width) of a; other flags kept */                      \
-  OP(MulOverflow, None, "ii-", kSideEffect) /* a = high half, b = low half, width; aux 1: signed. C = V = the       \
-                                               product does not fit the low half */                                 \
-  /* Plain A64 shifts without flags: count taken modulo the width (32, 64). */                                      \
-  OP(ShiftLeft, Int, "ii-", kPure)                                                                                  \
-  OP(ShiftRight, Int, "ii-", kPure)                                                                                 \
-  OP(ShiftRightSigned, Int, "ii-", kPure)                                                                           \
-  OP(RotateRight, Int, "ii-", kPure)                                                                                \
-  /* Guest memory. Address: a + (b << aux) + imm, a and b may be absent; width = bits accessed. */                  \
-  OP(Load, Int, "ii-", kCanFault)                 /* zero-extended */                                               \
-  OP(LoadSigned, Int, "ii-", kCanFault)           /* aux2 = result width (32, 64) */                                \
-  OP(LoadVec, Vec, "ii-", kCanFault)              /* width 32, 64, 128; upper bits zero */                          \
-  OP(Store, None, "iii", kCanFault | kSideEffect) /* c = value */                                                   \
-  OP(StoreVec, None, "iiv", kCanFault | kSideEffect)                                                                \
-  OP(Push, None, "i--", kCanFault | kSideEffect) /* width 64 (or 16): stores and moves RSP */                       \
-  OP(Pop, Int, "---", kCanFault | kSideEffect)   /* width 64 (or 16): the value popped; RSP moves */                \
-  OP(Prefetch, None, "ii-", kSideEffect)         /* aux2: 0 read, 1 write */                                        \
-  /* Atomics: a = address (complete), full barrier. aux2: an AtomicKind. Result: old value, zero-extended. */       \
-  OP(AtomicRmw, Int, "ii-", kCanFault | kSideEffect | kEarlyClobber)                                                \
-  OP(AtomicCas, Int, "iii", kCanFault | kSideEffect | kEarlyClobber) /* b = expected, c = desired */                \
-  OP(AtomicCas16, Int, "i--",                                                                                       \
-     kCanFault | kSideEffect | kClobbersTemps |                                                                     \
-         kStateBarrier)               /* aux = 8 or 16 bytes; RDX:RAX, RCX:RBX; result 1 when exchanged */          \
-  OP(Fence, None, "---", kSideEffect) /* aux: FenceKind */                                                          \
-  /* Division: RDX:RAX (or AX) by a; sets RAX/RDX itself; #DE where x86 has it. aux: 1 signed. */                   \
-  OP(Divide, None, "i--", kCanFault | kSideEffect | kClobbersTemps | kStateBarrier | kClobbersNzcv)                 \
-  /* String operations; all in terms of guest registers and DF. aux = StringOp, aux2 = RepKind, width = element. */ \
-  OP(String, None, "---", kCanFault | kSideEffect | kClobbersTemps | kStateBarrier)                                 \
-  /* Helpers. imm = HelperId. Light ones get up to three integer arguments, keep vector registers and guest state;  \
-   */                                                                                                               \
-  /* their second result is read by HelperResult2 right after. */                                                   \
-  OP(CallHelper, Int, "iii", kSideEffect | kClobbersTemps)                                                          \
-  OP(HelperResult2, Int, "---", kSideEffect)                                                                        \
-  /* Heavy helpers work on the whole guest state in memory. imm = HelperId; a, b = arguments. */                    \
-  OP(CallState, None, "ii-", kSideEffect | kCanFault | kClobbersTemps | kStateBarrier)                              \
-  /* Reads the counter behind RDTSC, in guest ticks. */                                                             \
-  OP(ReadTsc, Int, "---", kSideEffect)                                                                              \
-  /* Terminators. imm = guest target. */                                                                            \
-  OP(Jump, None, "---", kSideEffect | kTerminator)                                                                  \
-  OP(Branch, None, "---",                                                                                           \
-     kSideEffect | kTerminator |                                                                                    \
-         kReadsNzcv) /* aux = condition; imm = taken; next block = not taken (Block::fallthrough) */                \
-  OP(BranchZero, None, "i--", kSideEffect | kTerminator) /* taken if a == 0 (aux 0) or a != 0 (aux 1), width */     \
-  OP(JumpIndirect, None, "i--", kSideEffect | kTerminator)                                                          \
-  /* Calls push the return address (Block::fallthrough) themselves. */                                              \
-  OP(Call, None, "---", kSideEffect | kTerminator | kCanFault) /* imm = target */                                   \
-  OP(CallIndirect, None, "i--", kSideEffect | kTerminator | kCanFault)                                              \
-  OP(Return, None, "---", kSideEffect | kTerminator | kCanFault) /* imm = bytes released besides */                 \
-  OP(Syscall, None, "---", kSideEffect | kTerminator)                                                               \
-  OP(Trap, None, "---", kSideEffect | kTerminator) /* aux = TrapKind, at this instruction */                        \
+// clang-format off
+#define PHYBIN_IR_OPCODES(OP)                                                                                        \
+  /*  name           result  operands  properties */                                                                 \
+  OP(Invalid,          None, "---", kSideEffect)                                                                     \
+  /* Guest state. aux = register number. */                                                                          \
+  OP(GetGpr,           Int,  "---", kPure)                                                                           \
+  OP(SetGpr,           None, "i--", kSideEffect)                                                                     \
+  OP(GetVec,           Vec,  "---", kPure)                                                                           \
+  OP(SetVec,           None, "v--", kSideEffect)                                                                     \
+  OP(GetState,         Int,  "---", kPure) /* imm = byte offset in GuestState, width 8..64, zero-extended */         \
+  OP(SetState,         None, "i--", kSideEffect) /* imm = byte offset, width 8..64 */                                \
+  OP(GetStateVec,      Vec,  "---", kPure) /* imm = byte offset, width 64 or 128 */                                  \
+  OP(SetStateVec,      None, "v--", kSideEffect)                                                                     \
+  OP(Const,            Int,  "---", kPure) /* imm */                                                                 \
+  OP(GuestAddress,     Int,  "---", kPure) /* imm = address inside or near the module: image-relative */             \
+  /* Flags. */                                                                                                       \
+  OP(SetPf,            None, "i--", kSideEffect)                                                                     \
+  OP(SetAf,            None, "ii-", kSideEffect) /* aux2 = AfKind; a absent: 0; b absent: imm takes its place */     \
+  OP(SetNzcv,          None, "i--", kSideEffect) /* a: bits 0..3 = CF, bit layout of x86 RFLAGS (CF 0, ZF 6, SF 7, OF 11);\
+                                            defines flags_def, keeps the rest */                                     \
+  OP(SetCarry,         None, "---", kSideEffect) /* imm 0/1, or 2 = complement: STC, CLC, CMC */                     \
+  OP(GetRflags,        Int,  "---", kReadsNzcv) /* CF PF AF ZF SF OF in their RFLAGS places, other bits 0 */         \
+  OP(SetCc,            Int,  "---", kReadsNzcv) /* aux = x86 condition: 0 or 1 */                                    \
+  OP(Select,           Int,  "ii-", kReadsNzcv) /* aux = x86 condition: true a, false b; width 32/64 */              \
+  /* Integer arithmetic. b may be absent: then imm takes its place. flags_def may be kNzcv or a subset. */           \
+  OP(Mov,              Int,  "i--", kPure) /* width 8, 16, 32: zero-extends; 64: copies */                           \
+  OP(SignExtend,       Int,  "i--", kPure) /* width = source (8, 16, 32), aux = result width (32, 64) */             \
+  OP(Insert,           Int,  "ii-", kTied) /* a with width bits of b at bit aux: writes AL, AH, AX */                \
+  OP(Extract,          Int,  "i--", kPure) /* width bits of a from bit aux, zero-extended */                         \
+  OP(Add,              Int,  "ii-", kPure)                                                                           \
+  OP(Sub,              Int,  "ii-", kPure)                                                                           \
+  OP(Adc,              Int,  "ii-", kReadsNzcv)                                                                      \
+  OP(Sbb,              Int,  "ii-", kReadsNzcv)                                                                      \
+  OP(And,              Int,  "ii-", kPure)                                                                           \
+  OP(Or,               Int,  "ii-", kPure)                                                                           \
+  OP(Xor,              Int,  "ii-", kPure)                                                                           \
+  OP(AndNot,           Int,  "ii-", kPure) /* a & ~b */                                                              \
+  OP(Neg,              Int,  "i--", kPure) /* flags as 0 - a */                                                      \
+  OP(Not,              Int,  "i--", kPure)                                                                           \
+  OP(Inc,              Int,  "i--", kPure) /* flags N Z V; C kept */                                                 \
+  OP(Dec,              Int,  "i--", kPure)                                                                           \
+  OP(Lea,              Int,  "ii-", kPure) /* a + (b << aux) + imm; width 32 or 64; a and b may be absent */         \
+  OP(Mul,              Int,  "ii-", kPure) /* low half; flags C = V = "does not fit signed" when wanted */           \
+  OP(UMulHigh,         Int,  "ii-", kPure) /* width 64 */                                                            \
+  OP(SMulHigh,         Int,  "ii-", kPure)                                                                           \
+  OP(UDiv,             Int,  "ii-", kPure) /* no check */                                                            \
+  OP(SDiv,             Int,  "ii-", kPure)                                                                           \
+  OP(CLZ,              Int,  "i--", kPure)                                                                           \
+  OP(RBit,             Int,  "i--", kPure)                                                                           \
+  OP(ByteSwap,         Int,  "i--", kPure) /* width 16 (result zero-extended), 32, 64 */                             \
+  OP(PopCount,         Int,  "i--", kPure)                                                                           \
+  OP(Crc32c,           Int,  "ii-", kPure) /* width = of b */                                                        \
+  /* Shifts. b absent: count in imm, already masked and not 0. b present: x86 masking of the count (5 or 6 bits) is  \
+   */                                                                                                                \
+  /* part of the operation, and flags keep their old value when the masked count is 0. */                            \
+  OP(Shl,              Int,  "ii-", kEarlyClobber)                                                                   \
+  OP(Shr,              Int,  "ii-", kEarlyClobber)                                                                   \
+  OP(Sar,              Int,  "ii-", kEarlyClobber)                                                                   \
+  OP(Rol,              Int,  "ii-", kEarlyClobber) /* flags C, V; others kept */                                     \
+  OP(Ror,              Int,  "ii-", kEarlyClobber)                                                                   \
+  OP(Rcl,              Int,  "ii-", kEarlyClobber | kReadsNzcv)                                                      \
+  OP(Rcr,              Int,  "ii-", kEarlyClobber | kReadsNzcv)                                                      \
+  OP(Shld,             Int,  "iii", kEarlyClobber) /* c absent: count in imm */                                      \
+  OP(Shrd,             Int,  "iii", kEarlyClobber)                                                                   \
+  OP(BitTest,          None, "ii-", kSideEffect) /* C = bit (b mod width) of a; other flags kept */                  \
+  OP(MulOverflow,      None, "ii-", kSideEffect) /* a = high half, b = low half, width; aux 1: signed. C = V = the   \
+                                               product does not fit the low half */                                  \
+  /* Plain A64 shifts without flags: count taken modulo the width (32, 64). */                                       \
+  OP(ShiftLeft,        Int,  "ii-", kPure)                                                                           \
+  OP(ShiftRight,       Int,  "ii-", kPure)                                                                           \
+  OP(ShiftRightSigned, Int,  "ii-", kPure)                                                                           \
+  OP(RotateRight,      Int,  "ii-", kPure)                                                                           \
+  /* Guest memory. Address: a + (b << aux) + imm, a and b may be absent; width = bits accessed. */                   \
+  OP(Load,             Int,  "ii-", kCanFault) /* zero-extended */                                                   \
+  OP(LoadSigned,       Int,  "ii-", kCanFault) /* aux2 = result width (32, 64) */                                    \
+  OP(LoadVec,          Vec,  "ii-", kCanFault) /* width 32, 64, 128; upper bits zero */                              \
+  OP(Store,            None, "iii", kCanFault | kSideEffect) /* c = value */                                         \
+  OP(StoreVec,         None, "iiv", kCanFault | kSideEffect)                                                         \
+  OP(Push,             None, "i--", kCanFault | kSideEffect) /* width 64 (or 16): stores and moves RSP */            \
+  OP(Pop,              Int,  "---", kCanFault | kSideEffect) /* width 64 (or 16): the value popped; RSP moves */     \
+  OP(Prefetch,         None, "ii-", kSideEffect) /* aux2: 0 read, 1 write */                                         \
+  /* Atomics: a = address (complete), full barrier. aux2: an AtomicKind. Result: old value, zero-extended. */        \
+  OP(AtomicRmw,        Int,  "ii-", kCanFault | kSideEffect | kEarlyClobber)                                         \
+  OP(AtomicCas,        Int,  "iii", kCanFault | kSideEffect | kEarlyClobber) /* b = expected, c = desired */         \
+  OP(AtomicCas16, Int, "i--",                                                                                        \
+     kCanFault | kSideEffect | kClobbersTemps |                                                                      \
+         kStateBarrier)               /* aux = 8 or 16 bytes; RDX:RAX, RCX:RBX; result 1 when exchanged */           \
+  OP(Fence,            None, "---", kSideEffect) /* aux: FenceKind */                                                \
+  /* Division: RDX:RAX (or AX) by a; sets RAX/RDX itself; #DE where x86 has it. aux: 1 signed. */                    \
+  OP(Divide,           None, "i--", kCanFault | kSideEffect | kClobbersTemps | kStateBarrier | kClobbersNzcv)        \
+  /* String operations; all in terms of guest registers and DF. aux = StringOp, aux2 = RepKind, width = element. */  \
+  OP(String,           None, "---", kCanFault | kSideEffect | kClobbersTemps | kStateBarrier)                        \
+  /* Helpers. imm = HelperId. Light ones get up to three integer arguments, keep vector registers and guest state;   \
+   */                                                                                                                \
+  /* their second result is read by HelperResult2 right after. */                                                    \
+  OP(CallHelper,       Int,  "iii", kSideEffect | kClobbersTemps)                                                    \
+  OP(HelperResult2,    Int,  "---", kSideEffect)                                                                     \
+  /* Heavy helpers work on the whole guest state in memory. imm = HelperId; a, b = arguments. */                     \
+  OP(CallState,        None, "ii-", kSideEffect | kCanFault | kClobbersTemps | kStateBarrier)                        \
+  /* Reads the counter behind RDTSC, in guest ticks. */                                                              \
+  OP(ReadTsc,          Int,  "---", kSideEffect)                                                                     \
+  /* Terminators. imm = guest target. */                                                                             \
+  OP(Jump,             None, "---", kSideEffect | kTerminator)                                                       \
+  OP(Branch, None, "---",                                                                                            \
+     kSideEffect | kTerminator |                                                                                     \
+         kReadsNzcv) /* aux = condition; imm = taken; next block = not taken (Block::fallthrough) */                 \
+  OP(BranchZero, None, "i--",                                                                                        \
+     kSideEffect | kTerminator) /* taken if a == 0 (aux 0) or a != 0 (aux 1); with aux2 = n + 1 only bit n counts */ \
+  OP(JumpIndirect,     None, "i--", kSideEffect | kTerminator)                                                       \
+  /* Calls push the return address (Block::fallthrough) themselves. */                                               \
+  OP(Call,             None, "---", kSideEffect | kTerminator | kCanFault) /* imm = target */                        \
+  OP(CallIndirect,     None, "i--", kSideEffect | kTerminator | kCanFault)                                           \
+  OP(Return,           None, "---", kSideEffect | kTerminator | kCanFault) /* imm = bytes released besides */        \
+  OP(Syscall,          None, "---", kSideEffect | kTerminator)                                                       \
+  OP(Trap,             None, "---", kSideEffect | kTerminator) /* aux = TrapKind, at this instruction */             \
   PHYBIN_IR_VECTOR_OPCODES(OP)
+// clang-format on
 
 #include "worker/translator/ir/vector_opcodes.inc"
 

@@ -79,6 +79,7 @@ class BlockWalk {
     homes_.fill(kNoValue);
     vec_homes_.fill(kNoValue);
     FlagMask live = live_out(region_, block_);
+    if ((live & kNzcv) == 0) fuse_branch();
     FlagMask read_inside = 0;  // flags that an operation after the current one reads before they are redefined
     for (unsigned k = block_.last; k-- > block_.first;) {
       Op& op = region_.ops[k];
@@ -106,6 +107,37 @@ class BlockWalk {
   }
 
  private:
+  // A branch on ZF that nothing but itself needs, right after TEST or CMP with 0 or TEST of one bit, becomes a branch
+  // on the value.
+  void fuse_branch() {
+    Op& branch = region_.ops[block_.last - 1];
+    if (branch.code != Opcode::kBranch || (branch.aux & 0xe) != 4) return;
+    for (unsigned k = block_.last - 1; k-- > block_.first;) {
+      const Op& op = region_.ops[k];
+      if ((op.flags_use & kNzcv) != 0 || (info(op.code).properties & (kStateBarrier | kClobbersNzcv)) != 0) return;
+      if ((op.flags_def & kNzcv) == 0) continue;
+      uint8_t bit = 0;
+      if (op.b != kNoValue || (op.flags_def & kNzcv) != kNzcv) return;
+      if (op.code == Opcode::kSub && op.imm == 0) {
+        if (op.width < 32 && !is_narrow(region_, op.a, op.width)) return;
+      } else if (op.code == Opcode::kAnd) {
+        const uint64_t mask = static_cast<uint64_t>(op.imm) & (~uint64_t{0} >> (64 - op.width));
+        if (mask == 0 || (mask & (mask - 1)) != 0) return;
+        bit = static_cast<uint8_t>(__builtin_ctzll(mask) + 1);
+      } else {
+        return;
+      }
+      const ValueId value = op.a;
+      branch.code = Opcode::kBranchZero;
+      branch.width = op.width == 64 ? 64 : 32;
+      branch.a = value;
+      branch.aux = branch.aux & 1;
+      branch.aux2 = bit;
+      branch.flags_use = 0;
+      return;
+    }
+  }
+
   void count_uses(const Op& op) {
     const bool hint = is_hint(op);
     if (op.a != kNoValue && !hint) ++region_.ops[op.a].uses;
@@ -161,6 +193,23 @@ class BlockWalk {
 };
 
 }  // namespace
+
+bool is_narrow(const Region& region, ValueId value, unsigned width) {
+  const Op& op = region.ops[value];
+  switch (op.code) {
+    case Opcode::kLoad:
+    case Opcode::kMov:
+    case Opcode::kExtract:
+    case Opcode::kGetState:
+      return op.width <= width;
+    case Opcode::kConst:
+      return (static_cast<uint64_t>(op.imm) >> width) == 0;
+    case Opcode::kSetCc:
+      return true;
+    default:
+      return false;
+  }
+}
 
 int find_block(const Region& region, uint64_t address) {
   for (std::size_t i = 0; i < region.blocks.size(); ++i) {

@@ -18,6 +18,9 @@ inline bool is_hint(const ir::Op& op) {
   return op.code == ir::Opcode::kSetAf && op.sunk && static_cast<ir::AfKind>(op.aux2) != ir::AfKind::kPlain;
 }
 
+// True when the bits of `value` from `width` on are known to be zero.
+bool is_narrow(const ir::Region& region, ir::ValueId value, unsigned width);
+
 // Index of the block that starts at `address`, or -1.
 int find_block(const ir::Region& region, uint64_t address);
 
