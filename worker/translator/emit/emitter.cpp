@@ -375,7 +375,8 @@ a64::Gpr Emitter::def(const Op& op) {
   }
   a64::Gpr from = a64::kZr;
   if (tied) from = use(op.a);
-  if (!early && !tied) free_dying_operands(op);
+  // What leaves a home goes to a register that no operand is in.
+  if (!early && !tied && !take_home) free_dying_operands(op);
   if (tied && !take_home && values_[op.a].where == Where::kTemp && dies_here(op.a) && op.b != op.a) {
     // The operand's own register becomes the result's.
     const a64::Gpr reg = values_[op.a].reg;
@@ -400,6 +401,7 @@ a64::Gpr Emitter::def(const Op& op) {
     } else {
       evict_home(op.home);
     }
+    if (!early && !tied) free_dying_operands(op);
     home_[op.home] = current_;
     result.where = Where::kHome;
     result.reg = op.home;
@@ -428,7 +430,7 @@ a64::Vec Emitter::def_vec(const Op& op) {
   }
   a64::Vec from = 0;
   if (tied) from = use_vec(op.a);
-  if (!early && !tied) free_dying_operands(op);
+  if (!early && !tied && !take_home) free_dying_operands(op);
   if (tied && !take_home && values_[op.a].where == Where::kTemp && dies_here(op.a) && op.b != op.a && op.c != op.a) {
     const a64::Vec reg = values_[op.a].reg;
     values_[op.a].where = Where::kNowhere;
@@ -446,6 +448,7 @@ a64::Vec Emitter::def_vec(const Op& op) {
       values_[old].where = Where::kNowhere;
     }
     evict_vec_home(op.home);
+    if (!early && !tied) free_dying_operands(op);
     vec_home_[op.home] = current_;
     result.where = Where::kHome;
     result.reg = op.home;
