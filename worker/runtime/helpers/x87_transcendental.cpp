@@ -115,7 +115,7 @@ Real integer_real(int32_t n) {
   return make_real(n < 0, 127, magnitude);
 }
 
-// log2 of sum = 2^exponent * significand / 2^127, with a significand below 2^127 * (1 to 2); zero if it is 1.
+// log2 of a positive number.
 Real log2_real(const Real& v) {
   // sqrt(2): keeps the logarithm of the significand between -1/2 and 1/2.
   constexpr uint128 kSqrt2 = wide_constant(0xb504f333f9de6484, 0x597d89b3754abe9f);
