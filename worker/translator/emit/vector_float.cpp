@@ -62,8 +62,9 @@ void select_by_comparison(Emitter& e, const Op& op, bool less) {
   }
 }
 
-// In every element where r is a NaN: the first source's NaN made quiet, else the second's, else the negative default.
-// The sources of the operation are intact. Setting the exponent and quiet bits of a NaN makes it quiet.
+// In every element where r is a NaN: the first source's NaN made quiet; else, if the second is a NaN, r is that
+// already; else r is the positive default and has to be the negative one. The maximum of a NaN and itself is that
+// NaN, quiet, and raises nothing that the operation has not raised.
 void cold_fix_nan(Emitter& e, const ColdPath& cold) {
   const Vec r = cold.regs[0], first = cold.regs[1], second = cold.regs[2];
   const Size size(cold.regs[3]);
@@ -76,28 +77,25 @@ void cold_fix_nan(Emitter& e, const ColdPath& cold) {
       e.a.fcmeq_scalar(size, d, n, n);
     }
   };
-  if (size.log2 == 3) {
-    e.a.movz(true, kScratch0, 0x7ff8, 3);
-    e.a.vdup_gpr(true, kD, t1, kScratch0);
+  e.a.vfneg(true, size, t2, r);
+  if (second == kAbsent) {
+    ordered(t0, first);
+    ordered(t1, r);
+    e.a.vbic(packed, t0, t0, t1);
+    e.a.vbit(packed, r, t2, t0);
   } else {
-    e.a.movz(false, kScratch0, 0x7fc0, 1);
-    e.a.vdup_gpr(true, kS, t1, kScratch0);
-  }
-  Vec otherwise = t0;  // what an element gets whose first source is not a NaN
-  if (second != kAbsent) {
     ordered(t0, second);
-    e.a.vorr(packed, t2, second, t1);
-    e.a.vfneg(true, size, t1, t1);
-    e.a.vbsl(packed, t0, t1, t2);
-    e.a.vfneg(true, size, t1, t1);
-  } else {
-    e.a.vfneg(true, size, t0, t1);
+    e.a.vbsl(packed, t0, t2, r);
+    if (packed) {
+      e.a.vfmax(true, size, t1, first, first);
+    } else {
+      e.a.fmax(size, t1, first, first);
+    }
+    ordered(t2, first);
+    e.a.vbsl(packed, t2, t0, t1);
+    ordered(t0, r);
+    e.a.vbif(packed, r, t2, t0);
   }
-  e.a.vorr(packed, t1, first, t1);
-  ordered(t2, first);
-  e.a.vbsl(packed, t2, otherwise, t1);
-  ordered(t0, r);
-  e.a.vbif(packed, r, t2, t0);
   e.a.b(cold.back);
 }
 
@@ -127,7 +125,7 @@ void emit_FSqrt(Emitter& e, const Op& op) {
   }
 }
 
-// The sources may live in registers that the result is to have, so the result is moved there only after the check.
+// The sources may live in registers that the result is to have, so it moves there (def_vec) only after the check.
 void emit_FFixNan(Emitter& e, const Op& op) {
   const Vec r = e.use_vec(op.a);
   const Vec first = e.use_vec(op.b);
@@ -157,8 +155,7 @@ void emit_FFixNan(Emitter& e, const Op& op) {
     e.a.cbz(op.aux == 3, kScratch0, entry);
   }
   e.a.bind(back);
-  const Vec d = e.def_vec(op);
-  if (d != r) e.a.vmov(is_packed(op), d, r);
+  e.def_vec(op);
 }
 
 void emit_FMin(Emitter& e, const Op& op) { select_by_comparison(e, op, true); }

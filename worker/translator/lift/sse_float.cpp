@@ -94,16 +94,19 @@ void lift_horizontal_float(Lifter& l) {
   write_operand(l, 0, packed_arithmetic(l, form.code, form.element, even, odd));
 }
 
-// ADDSUBPS, ADDSUBPD: differences in the even elements, sums in the odd ones. A difference is the sum with the
-// negated subtrahend, but for a NaN, which keeps its sign: FFixNan sees the real operands.
+// ADDSUBPS, ADDSUBPD: differences in the even elements, sums in the odd ones. Either operation sees zeros in the
+// other's places, so that it raises no exceptions there.
 void lift_addsub(Lifter& l) {
   const uint8_t element = form_of(l).element;
   const ValueId b = read_operand(l, 1);
   const ValueId a = l.b.get_vec(l.operand(0).reg);
   const ValueId even = l.b.op(Opcode::kVecMask, 128, kNoValue, kNoValue, kNoValue, 0x55, element);
-  const ValueId signs = vec(l, Opcode::kVecShlImm, 128, element, even, kNoValue, (int64_t{8} << element) - 1);
-  const ValueId addend = vec(l, Opcode::kVecXor, 128, element, b, signs);
-  const ValueId result = vec(l, Opcode::kFAdd, 128, element, a, addend);
+  const auto binary = [&](Opcode code, ValueId x, ValueId y) { return vec(l, code, 128, element, x, y); };
+  const ValueId differences =
+      binary(Opcode::kFSub, binary(Opcode::kVecAnd, a, even), binary(Opcode::kVecAnd, b, even));
+  const ValueId sums =
+      binary(Opcode::kFAdd, binary(Opcode::kVecAndNot, a, even), binary(Opcode::kVecAndNot, b, even));
+  const ValueId result = l.b.op(Opcode::kVecBlend, 128, even, differences, sums);
   write_operand(l, 0, with_x86_nan(l, 128, element, result, a, b));
 }
 
