@@ -72,7 +72,7 @@ void Emitter::emit_block(int index) {
     if (op.dead) continue;
     current_ = static_cast<uint16_t>(i);
     pinned_int_ = pinned_vec_ = 0;
-    kEmit[static_cast<unsigned>(op.code)](*this, op);
+    if (i != absorbed_) kEmit[static_cast<unsigned>(op.code)](*this, op);
     finish_op(op);
   }
   // Values that only the edges wanted.
@@ -83,6 +83,15 @@ void Emitter::emit_block(int index) {
   vec_temp_.fill(kNoValue);
   spill_.fill(kNoValue);
   vec_spill_.fill(kNoValue);
+}
+
+// The next operation of the block that is emitted, 0 if there is none.
+uint16_t Emitter::next_living(uint16_t index) const {
+  const uint16_t last = this_block().last;
+  for (++index; index < last; ++index) {
+    if (!region.ops[index].dead) return index;
+  }
+  return 0;
 }
 
 // Reads of `value` that end with the operation. What waits for the edges reads its operands there.

@@ -185,6 +185,7 @@ class Emitter {
   };
 
   void emit_block(int index);
+  uint16_t next_living(uint16_t index) const;
   void finish_op(const ir::Op& op);
   unsigned occurrences(const ir::Op& op, ir::ValueId value) const;
   void release(ir::ValueId value);
@@ -197,6 +198,8 @@ class Emitter {
   void flush_cold();
   bool is_vec(ir::ValueId v) const { return ir::info(region.ops[v].code).result == ir::ResultClass::kVec; }
 
+  friend void emit_Push(Emitter&, const ir::Op&);
+  friend void emit_Pop(Emitter&, const ir::Op&);
   friend void emit_SetGpr(Emitter&, const ir::Op&);
   friend void emit_SetVec(Emitter&, const ir::Op&);
   friend void emit_GetGpr(Emitter&, const ir::Op&);
@@ -224,6 +227,7 @@ class Emitter {
   ir::ValueId sunk_pf_ = ir::kNoValue;
   uint16_t sunk_af_ = 0;  // the SetAf operation
   uint16_t current_ = 0;
+  uint16_t absorbed_ = 0;  // operation that an earlier one of its block has emitted along with itself
   int block_ = 0;
   unsigned offsets_ = 0;  // values that live as an offset from a home
   std::vector<a64::Label> block_labels_;

@@ -346,6 +346,8 @@ void emit_Prefetch(Emitter& e, const Op& op) {
   e.a.prfm(op.aux2 != 0 ? a64::Prefetch::PSTL1KEEP : a64::Prefetch::PLDL1KEEP, address);
 }
 
+// PUSH and POP of 64 bits go in pairs where two follow each other: one access, one change of RSP. Should the pair fault,
+// the guest starts again at the first of the two.
 void emit_Push(Emitter& e, const Op& op) {
   constexpr unsigned kRsp = 4;
   const Gpr rsp = gpr_home(kRsp);
@@ -365,6 +367,18 @@ void emit_Push(Emitter& e, const Op& op) {
     e.a.mov(true, rsp, kScratch0);
     return;
   }
+  if (op.width == 64) {
+    const uint16_t get = e.next_living(e.current_op());
+    const uint16_t push = get != 0 ? e.next_living(get) : uint16_t{0};
+    if (push != 0 && e.region.ops[get].code == Opcode::kGetGpr && e.region.ops[get].aux != kRsp &&
+        e.region.ops[push].code == Opcode::kPush && e.region.ops[push].width == 64 && e.region.ops[push].a == get) {
+      e.shift_home(kRsp, -16);
+      e.fault_point();
+      e.a.pair_pre(a64::PairOp::STP_X, gpr_home(e.region.ops[get].aux), value, rsp, -16);
+      e.absorbed_ = push;
+      return;
+    }
+  }
   e.shift_home(kRsp, -bytes);
   e.fault_point();
   e.a.mem_pre(integer_store(op.width), value, rsp, -bytes);
@@ -374,17 +388,39 @@ void emit_Pop(Emitter& e, const Op& op) {
   constexpr unsigned kRsp = 4;
   const Gpr rsp = gpr_home(kRsp);
   const int32_t bytes = op.width / 8;
-  const MemOp load = op.width == 64 ? MemOp::LDR_X : MemOp::LDRH;
-  e.shift_home(kRsp, bytes);
-  Gpr d = e.def(op);
   if (e.ordered()) {
+    e.shift_home(kRsp, bytes);
+    const Gpr d = e.def(op);
     e.fault_point();
     e.a.ldar(Size(size_log2(op.width)), d, rsp);
     e.a.add_imm(true, rsp, rsp, static_cast<uint32_t>(bytes));
     return;
   }
+  if (op.width == 64 && op.home != 0xff && op.home != kRsp) {
+    const uint16_t set = e.next_living(e.current_op());
+    const uint16_t pop = set != 0 ? e.next_living(set) : uint16_t{0};
+    if (pop != 0 && e.region.ops[set].code == Opcode::kSetGpr && e.region.ops[set].a == e.current_op() &&
+        e.region.ops[set].aux == op.home) {
+      const Op& second = e.region.ops[pop];
+      if (second.code == Opcode::kPop && second.width == 64 && second.home != 0xff && second.home != kRsp &&
+          second.home != op.home) {
+        const uint16_t first = e.current_;
+        e.shift_home(kRsp, 16);
+        const Gpr d = e.def(op);
+        e.current_ = pop;
+        const Gpr d2 = e.def(second);
+        e.current_ = first;
+        e.fault_point();
+        e.a.pair_post(a64::PairOp::LDP_X, d, d2, rsp, 16);
+        e.absorbed_ = pop;
+        return;
+      }
+    }
+  }
+  e.shift_home(kRsp, bytes);
+  const Gpr d = e.def(op);
   e.fault_point();
-  e.a.mem_post(load, d, rsp, bytes);
+  e.a.mem_post(op.width == 64 ? MemOp::LDR_X : MemOp::LDRH, d, rsp, bytes);
 }
 
 void emit_Fence(Emitter& e, const Op& op) {
