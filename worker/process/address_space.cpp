@@ -1,0 +1,618 @@
+// The guest's part of the address space. See address_space.h.
+#include "worker/process/address_space.h"
+
+#include <sys/ipc.h>
+#include <sys/mman.h>
+#include <sys/personality.h>
+#include <sys/random.h>
+#include <sys/shm.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <vector>
+
+#include "worker/process/core/elf_file.h"
+#include "worker/process/raw_syscall.h"
+#include "worker/runtime/worker_memory.h"
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
+
+namespace phybin::process {
+namespace {
+
+constexpr int kMap32Bit = 0x40;                                       // x86 only
+constexpr uint64_t kLow32Start = 0x40000000, kLow32End = 0x80000000;  // where Linux puts MAP_32BIT mappings
+constexpr int kProtectionBits = PROT_READ | PROT_WRITE | PROT_EXEC;
+constexpr uint64_t kLowest = 0x10000;  // vm.mmap_min_addr of most systems
+
+std::mutex change_lock;  // one change of mappings at a time
+std::mutex list_lock;    // `mappings` and what follows; the last lock taken
+MappingList mappings;
+
+uint64_t page = 4096;
+uint64_t top = kGuestAddressEnd;
+bool model_follows_sharing = false;
+uint64_t heap_start = 0, heap_end = 0, heap_limit = 0;
+std::map<uint64_t, uint64_t> shared_segments;  // System V: address -> length
+
+bool failed(int64_t result) { return result < 0 && result >= -4095; }
+uint64_t round_up(uint64_t value) { return (value + page - 1) & ~(page - 1); }
+
+int host_protection(int protection) {
+  int host = protection & (PROT_READ | PROT_WRITE | PROT_GROWSDOWN | PROT_GROWSUP);
+  // On x86 what can be written or executed can be read.
+  if (protection & (PROT_WRITE | PROT_EXEC)) host |= PROT_READ;
+  return host;
+}
+
+int64_t host_mmap(uint64_t address, uint64_t length, int protection, int flags, int fd, uint64_t offset) {
+  return raw_syscall(SYS_mmap, address, length, static_cast<uint64_t>(host_protection(protection)),
+                     static_cast<uint64_t>(flags), static_cast<uint64_t>(static_cast<int64_t>(fd)), offset);
+}
+
+void host_munmap(uint64_t start, uint64_t end) { raw_syscall(SYS_munmap, start, end - start); }
+
+// Maps at exactly `address` if nothing is there: -EEXIST otherwise. Kernels before 4.17 and qemu take the flag for a
+// hint, so that the address that comes back has to be looked at.
+int64_t map_if_free(uint64_t address, uint64_t length, int protection, int flags, int fd, uint64_t offset) {
+  int64_t result = host_mmap(address, length, protection, flags | MAP_FIXED_NOREPLACE, fd, offset);
+  if (failed(result) || static_cast<uint64_t>(result) == address) return result;
+  host_munmap(static_cast<uint64_t>(result), static_cast<uint64_t>(result) + length);
+  return -EEXIST;
+}
+
+// Marks what the host has mapped below `top` and the list does not know, so that placement avoids it.
+void learn_foreign_ranges() {
+  FILE* file = fopen("/proc/self/maps", "re");
+  if (!file) return;
+  char line[4400];
+  while (fgets(line, sizeof line, file)) {
+    uint64_t start = 0, end = 0;
+    if (sscanf(line, "%lx-%lx", &start, &end) != 2 || start >= top) continue;
+    std::lock_guard guard(list_lock);
+    std::vector<std::pair<uint64_t, uint64_t>> holes;
+    uint64_t at = start;
+    mappings.visit(start, end, [&](uint64_t from, uint64_t to, const Range&) {
+      if (from > at) holes.emplace_back(at, from);
+      at = to;
+    });
+    if (at < end) holes.emplace_back(at, end);
+    Range foreign;
+    foreign.kind = RangeKind::kForeign;
+    for (auto [from, to] : holes) mappings.assign(from, to, foreign);
+  }
+  fclose(file);
+}
+
+struct Placement {
+  uint64_t hint = 0;
+  uint64_t alignment = 0;
+  bool low32 = false;
+};
+
+uint64_t find_place(const Placement& where, uint64_t length) {
+  std::lock_guard guard(list_lock);
+  if (where.low32) return mappings.find_free(length, where.alignment, kLow32Start, kLow32End);
+  return mappings.find_free(length, where.alignment);
+}
+
+// Calls map(address), which answers as map_if_free does, with good places until one is taken.
+template <typename Map>
+int64_t place(const Placement& where, uint64_t length, Map map) {
+  if (where.hint >= kLowest && where.hint <= top && length <= top - where.hint) {
+    bool is_free;
+    {
+      std::lock_guard guard(list_lock);
+      is_free = mappings.is_free(where.hint, where.hint + length);
+    }
+    if (is_free) {
+      int64_t result = map(where.hint);
+      if (result != -EEXIST) return result;
+    }
+  }
+  for (int attempt = 0; attempt < 4; ++attempt) {
+    uint64_t address = find_place(where, length);
+    if (address == 0) return -ENOMEM;
+    int64_t result = map(address);
+    if (result != -EEXIST) return result;
+    if (attempt == 0) {
+      learn_foreign_ranges();
+    } else {
+      // Taken by something that the host does not show.
+      std::lock_guard guard(list_lock);
+      Range foreign;
+      foreign.kind = RangeKind::kForeign;
+      if (mappings.is_free(address, address + length)) mappings.assign(address, address + length, foreign);
+    }
+  }
+  return -ENOMEM;
+}
+
+// What of [start, end) is not the guest's own.
+std::vector<std::pair<uint64_t, uint64_t>> holes_in(uint64_t start, uint64_t end) {
+  std::vector<std::pair<uint64_t, uint64_t>> holes;
+  std::lock_guard guard(list_lock);
+  uint64_t at = start;
+  mappings.visit(start, end, [&](uint64_t from, uint64_t to, const Range& range) {
+    if (range.kind != RangeKind::kGuest) return;
+    if (from > at) holes.emplace_back(at, from);
+    at = to;
+  });
+  if (at < end) holes.emplace_back(at, end);
+  return holes;
+}
+
+// Makes sure that [start, end) may be mapped over: nothing but guest memory and free addresses, which are filled
+// with inaccessible pages so that they stay free of others. False if the worker or the host has something there.
+bool claim(uint64_t start, uint64_t end) {
+  if (runtime::overlaps_worker_memory(start, end)) return false;
+  auto holes = holes_in(start, end);
+  for (size_t i = 0; i < holes.size(); ++i) {
+    auto [from, to] = holes[i];
+    if (map_if_free(from, to - from, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) ==
+        static_cast<int64_t>(from)) {
+      continue;
+    }
+    while (i-- > 0) host_munmap(holes[i].first, holes[i].second);
+    return false;
+  }
+  return true;
+}
+
+void note(uint64_t start, uint64_t end, const Range& range) {
+  std::lock_guard guard(list_lock);
+  mappings.assign(start, end, range);
+}
+
+// The guest's mapping is about to go: no new translation is made of it, and those that exist are dropped.
+void retire_range(uint64_t start, uint64_t end) {
+  {
+    std::lock_guard guard(list_lock);
+    mappings.erase(start, end);
+  }
+  runtime::invalidate_code(start, end - start);
+}
+
+std::vector<std::pair<uint64_t, Range>> save_ranges(uint64_t start, uint64_t end) {
+  std::vector<std::pair<uint64_t, Range>> saved;
+  std::lock_guard guard(list_lock);
+  mappings.visit(start, end, [&](uint64_t from, uint64_t to, const Range& range) {
+    Range part = range;
+    uint64_t range_start = 0;
+    mappings.find(from, &range_start);
+    part.offset += from - range_start;
+    part.end = to;
+    saved.emplace_back(from, part);
+  });
+  return saved;
+}
+
+void restore_ranges(const std::vector<std::pair<uint64_t, Range>>& saved) {
+  for (const auto& [start, range] : saved) note(start, range.end, range);
+}
+
+// Whether a shared mapping of `fd` counts as sharing: files that only root can write do not.
+bool counts_as_shared(int fd, bool anonymous, Range& range) {
+  if (anonymous) return true;
+  struct stat status;
+  if (fstat(fd, &status) != 0) return true;
+  range.device = status.st_dev;
+  range.inode = status.st_ino;
+  return !(S_ISREG(status.st_mode) && status.st_uid == 0 && (status.st_mode & 022) == 0);
+}
+
+void unmap_guest_pieces(uint64_t start, uint64_t end) {
+  std::vector<std::pair<uint64_t, uint64_t>> pieces;
+  {
+    std::lock_guard guard(list_lock);
+    mappings.visit(start, end, [&](uint64_t from, uint64_t to, const Range& range) {
+      if (range.kind == RangeKind::kGuest) pieces.emplace_back(from, to);
+    });
+  }
+  for (auto [from, to] : pieces) {
+    retire_range(from, to);
+    host_munmap(from, to);
+  }
+}
+
+uint64_t huge_page_size(int flags) {
+  constexpr int kSizeShift = 26;
+  unsigned bits = static_cast<unsigned>(flags) >> kSizeShift & 63;
+  return uint64_t{1} << (bits ? bits : 21);
+}
+
+}  // namespace
+
+uint64_t page_size() { return page; }
+uint64_t guest_top() { return top; }
+
+uint64_t random_pages(uint64_t limit) {
+  static const bool disabled = (personality(0xffffffff) & ADDR_NO_RANDOMIZE) != 0;
+  uint64_t value = 0;
+  if (disabled || getrandom(&value, sizeof value, GRND_NONBLOCK) != sizeof value) return 0;
+  return value % (limit / page) * page;
+}
+
+void initialise_address_space(const config::Options& options) {
+  page = runtime::host_page_size();
+  // The stack stands at the end of the host's address space, which has 39, 42, 47 or 48 bits.
+  uint64_t stack = word(__builtin_frame_address(0));
+  unsigned bits = 39;
+  while (bits < 47 && stack >> bits) ++bits;
+  top = std::min(kGuestAddressEnd, (uint64_t{1} << bits) - page) & ~(page - 1);
+  model_follows_sharing = options.memory_model == config::MemoryModelChoice::kAuto;
+  // As on x86: mappings below the stack with a random gap.
+  uint64_t high = top - (top >> 6) - random_pages(top >> 8);
+  mappings.set_bounds(kLowest, high);
+}
+
+void begin_sharing() {
+  if (model_follows_sharing) runtime::switch_memory_model_to_tso();
+}
+
+int64_t map_memory(uint64_t address, uint64_t length, int protection, int flags, int fd, uint64_t offset) {
+  if (length == 0 || offset & (page - 1)) return -EINVAL;
+  if (length > top) return -ENOMEM;
+  const bool huge = flags & MAP_HUGETLB;
+  const uint64_t alignment = huge ? std::max(huge_page_size(flags), page) : page;
+  length = (length + alignment - 1) & ~(alignment - 1);
+  protection &= kProtectionBits;
+  Placement where;
+  where.alignment = alignment;
+  where.low32 = flags & kMap32Bit;
+  const bool fixed = flags & (MAP_FIXED | MAP_FIXED_NOREPLACE);
+  const bool replace = (flags & MAP_FIXED) && !(flags & MAP_FIXED_NOREPLACE);
+  // A stack that grows is mapped as large as it was asked for.
+  flags &= ~(kMap32Bit | MAP_FIXED | MAP_FIXED_NOREPLACE | MAP_GROWSDOWN);
+
+  Range range;
+  range.protection = protection;
+  int type = flags & MAP_TYPE;
+  if (type == MAP_SHARED || type == MAP_SHARED_VALIDATE) {
+    range.shared = true;
+    range.offset = offset;
+    if (counts_as_shared(fd, flags & MAP_ANONYMOUS, range)) begin_sharing();
+  }
+
+  std::lock_guard changing(change_lock);
+  if (!fixed) {
+    where.hint = address & ~(alignment - 1);
+    int64_t result =
+        place(where, length, [&](uint64_t at) { return map_if_free(at, length, protection, flags, fd, offset); });
+    if (!failed(result)) note(static_cast<uint64_t>(result), static_cast<uint64_t>(result) + length, range);
+    return result;
+  }
+
+  if (address & (page - 1)) return -EINVAL;
+  if (address > top || length > top - address) return -ENOMEM;
+  if (!replace) {
+    {
+      std::lock_guard guard(list_lock);
+      bool taken = false;
+      mappings.visit(address, address + length,
+                     [&](uint64_t, uint64_t, const Range& other) { taken |= other.kind == RangeKind::kGuest; });
+      if (taken) return -EEXIST;
+    }
+    int64_t result = map_if_free(address, length, protection, flags, fd, offset);
+    if (!failed(result)) note(address, address + length, range);
+    return result;
+  }
+  auto saved = save_ranges(address, address + length);
+  auto holes = holes_in(address, address + length);
+  if (!claim(address, address + length)) return -ENOMEM;
+  retire_range(address, address + length);
+  int64_t result = host_mmap(address, length, protection, flags | MAP_FIXED, fd, offset);
+  if (failed(result)) {
+    for (auto [from, to] : holes) host_munmap(from, to);
+    restore_ranges(saved);
+    return result;
+  }
+  note(address, address + length, range);
+  return result;
+}
+
+int64_t unmap_memory(uint64_t address, uint64_t length) {
+  if (address & (page - 1) || length == 0 || address > top || length > top - address) return -EINVAL;
+  std::lock_guard changing(change_lock);
+  unmap_guest_pieces(address, address + round_up(length));
+  return 0;
+}
+
+int64_t protect_memory(uint64_t address, uint64_t length, int protection) {
+  if (address & (page - 1)) return -EINVAL;
+  if (protection & ~(kProtectionBits | PROT_GROWSDOWN | PROT_GROWSUP | 8)) return -EINVAL;
+  if (length == 0) return 0;
+  if (address > top || length > top - address) return -ENOMEM;
+  uint64_t end = address + round_up(length);
+  int guest = protection & kProtectionBits;
+
+  std::lock_guard changing(change_lock);
+  uint64_t stop = end;
+  bool covered;
+  {
+    std::lock_guard guard(list_lock);
+    covered = mappings.is_covered(address, end, &stop);
+  }
+  if (covered) stop = end;
+  // As the kernel does, what stands before a hole is changed.
+  int64_t result = covered ? 0 : -ENOMEM;
+  if (stop == address) return result;
+  auto saved = save_ranges(address, stop);
+  runtime::invalidate_code(address, stop - address);
+  for (auto [start, range] : saved) {
+    range.protection = guest;
+    note(start, range.end, range);
+  }
+  int64_t status =
+      raw_syscall(SYS_mprotect, address, stop - address, static_cast<uint64_t>(host_protection(protection)));
+  if (failed(status)) {
+    restore_ranges(saved);
+    result = status;
+  }
+  // Another thread may have translated from here meanwhile and write-protected a page, which mprotect undid.
+  runtime::invalidate_code(address, stop - address);
+  return result;
+}
+
+int64_t remap_memory(uint64_t address, uint64_t old_length, uint64_t new_length, int flags, uint64_t new_address) {
+  if (address & (page - 1) || new_length == 0 || flags & ~(MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP)) {
+    return -EINVAL;
+  }
+  if (flags & (MREMAP_FIXED | MREMAP_DONTUNMAP) && !(flags & MREMAP_MAYMOVE)) return -EINVAL;
+  if (address > top || old_length > top - address || new_length > top) return -EFAULT;
+  const uint64_t old_size = round_up(old_length), new_size = round_up(new_length);
+  const uint64_t old_end = address + old_size;
+
+  std::lock_guard changing(change_lock);
+  Range range;
+  {
+    std::lock_guard guard(list_lock);
+    uint64_t start = 0;
+    const Range* found = mappings.find(address, &start);
+    if (!found || found->kind != RangeKind::kGuest || !mappings.is_covered(address, std::max(old_end, address + 1))) {
+      return -EFAULT;
+    }
+    range = *found;
+    range.offset += address - start;
+  }
+  auto remap = [&](uint64_t old_bytes, uint64_t bytes, int how, uint64_t to) {
+    return raw_syscall(SYS_mremap, address, old_bytes, bytes, static_cast<uint64_t>(how), to);
+  };
+  if (!(flags & (MREMAP_FIXED | MREMAP_DONTUNMAP)) && old_size != 0) {
+    if (new_size <= old_size) {
+      unmap_guest_pieces(address + new_size, old_end);
+      return static_cast<int64_t>(address);
+    }
+    bool room;
+    {
+      std::lock_guard guard(list_lock);
+      room = new_size <= top - address && mappings.is_free(old_end, address + new_size);
+    }
+    int64_t result = room ? remap(old_size, new_size, 0, 0) : -ENOMEM;
+    if (!failed(result)) {
+      note(old_end, address + new_size, [&] {
+        Range tail = range;
+        tail.offset += old_size;
+        return tail;
+      }());
+      return result;
+    }
+    if (result != -ENOMEM || !(flags & MREMAP_MAYMOVE)) return result;
+  }
+  // To another place: an inaccessible mapping holds it, the old pages replace that.
+  const bool keeps_old = flags & MREMAP_DONTUNMAP || old_size == 0;
+  int64_t target;
+  std::vector<std::pair<uint64_t, Range>> saved;
+  if (flags & MREMAP_FIXED) {
+    if (new_address & (page - 1) || new_address > top || new_size > top - new_address) return -EINVAL;
+    if (new_address < old_end && address < new_address + new_size) return -EINVAL;
+    saved = save_ranges(new_address, new_address + new_size);
+    if (!claim(new_address, new_address + new_size)) return -ENOMEM;
+    retire_range(new_address, new_address + new_size);
+    target = static_cast<int64_t>(new_address);
+  } else {
+    Placement where;
+    where.alignment = page;
+    target = place(where, new_size, [&](uint64_t at) {
+      return map_if_free(at, new_size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    });
+    if (failed(target)) return target;
+  }
+  auto moved = save_ranges(address, old_end);
+  if (!keeps_old)
+    retire_range(address, old_end);
+  else
+    runtime::invalidate_code(address, old_size);
+  const uint64_t to = static_cast<uint64_t>(target);
+  int64_t result = remap(old_size, new_size, (flags & ~MREMAP_FIXED) | MREMAP_FIXED, to);
+  if (failed(result)) {
+    if (!keeps_old) restore_ranges(moved);
+    if (saved.empty()) host_munmap(to, to + new_size);
+    restore_ranges(saved);
+    return result;
+  }
+  note(to, to + new_size, range);
+  return result;
+}
+
+int64_t advise_memory(uint64_t address, uint64_t length, int advice) {
+  if (address & (page - 1)) return -EINVAL;
+  if (length == 0) return raw_syscall(SYS_madvise, address, 0, static_cast<uint64_t>(advice));
+  if (address > top || length > top - address) return -ENOMEM;
+  uint64_t end = address + round_up(length);
+  std::lock_guard changing(change_lock);
+  // Ranges with holes: the kernel advises what is mapped and then says ENOMEM. The worker's memory is a hole.
+  std::vector<std::pair<uint64_t, uint64_t>> pieces;
+  bool covered;
+  {
+    std::lock_guard guard(list_lock);
+    covered = mappings.is_covered(address, end);
+    mappings.visit(address, end, [&](uint64_t from, uint64_t to, const Range& range) {
+      if (range.kind != RangeKind::kGuest) return;
+      if (!pieces.empty() && pieces.back().second == from)
+        pieces.back().second = to;
+      else
+        pieces.emplace_back(from, to);
+    });
+  }
+  const bool changes_content = advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_REMOVE;
+  for (auto [from, to] : pieces) {
+    if (changes_content) runtime::invalidate_code(from, to - from);
+    int64_t result = raw_syscall(SYS_madvise, from, to - from, static_cast<uint64_t>(advice));
+    if (failed(result)) return result;
+  }
+  return covered ? 0 : -ENOMEM;
+}
+
+int64_t attach_shared_memory(int id, uint64_t address, int flags) {
+  struct shmid_ds status;
+  int64_t result = raw_syscall(SYS_shmctl, static_cast<uint64_t>(id), IPC_STAT, word(&status));
+  if (failed(result)) return result;
+  uint64_t length = round_up(status.shm_segsz);
+  begin_sharing();
+  if (address & (page - 1)) {
+    if (!(flags & SHM_RND)) return -EINVAL;
+    address &= ~(page - 1);
+  }
+  Range range;
+  range.shared = true;
+  range.inode = static_cast<uint64_t>(id);
+  range.device = UINT64_MAX;  // no file system has it
+  range.protection = PROT_READ | (flags & SHM_RDONLY ? 0 : PROT_WRITE) | (flags & SHM_EXEC ? PROT_EXEC : 0);
+  const auto host_flags = static_cast<uint64_t>(flags & ~(SHM_EXEC | SHM_REMAP | SHM_RND));
+  auto attach = [&](uint64_t at, uint64_t extra) {
+    return raw_syscall(SYS_shmat, static_cast<uint64_t>(id), at, host_flags | extra);
+  };
+
+  std::lock_guard changing(change_lock);
+  std::vector<std::pair<uint64_t, Range>> saved;
+  if (address != 0) {
+    if (address > top || length > top - address) return -EINVAL;
+    bool is_free;
+    {
+      std::lock_guard guard(list_lock);
+      is_free = mappings.is_free(address, address + length);
+    }
+    if (!is_free && !(flags & SHM_REMAP)) return -EINVAL;
+    if (!is_free) {
+      saved = save_ranges(address, address + length);
+      if (!claim(address, address + length)) return -EINVAL;
+      retire_range(address, address + length);
+      result = attach(address, SHM_REMAP);
+      if (failed(result)) restore_ranges(saved);
+    } else {
+      result = attach(address, 0);
+    }
+  } else {
+    Placement where;
+    where.alignment = page;
+    result = place(where, length, [&](uint64_t at) {
+      int64_t attached = attach(at, 0);
+      return attached == -EINVAL ? -EEXIST : attached;
+    });
+  }
+  if (failed(result)) return result;
+  note(static_cast<uint64_t>(result), static_cast<uint64_t>(result) + length, range);
+  std::lock_guard guard(list_lock);
+  shared_segments[static_cast<uint64_t>(result)] = length;
+  return result;
+}
+
+int64_t detach_shared_memory(uint64_t address) {
+  std::lock_guard changing(change_lock);
+  auto segment = shared_segments.find(address);
+  if (segment == shared_segments.end()) return -EINVAL;
+  uint64_t length = segment->second;
+  retire_range(address, address + length);
+  int64_t result = raw_syscall(SYS_shmdt, address);
+  std::lock_guard guard(list_lock);
+  shared_segments.erase(segment);
+  return result;
+}
+
+void place_heap(uint64_t start, uint64_t size) {
+  std::lock_guard guard(list_lock);
+  heap_start = heap_end = start;
+  uint64_t from = round_up(start);
+  heap_limit = from;
+  // Free addresses up to `size`, less where something stands in the way.
+  uint64_t limit = size > top - from ? top : from + (size & ~(page - 1));
+  mappings.visit(from, limit, [&](uint64_t at, uint64_t, const Range&) { limit = std::min(limit, at); });
+  if (limit <= from) return;
+  heap_limit = limit;
+  Range reserved;
+  reserved.kind = RangeKind::kReserved;
+  mappings.assign(from, limit, reserved);
+}
+
+int64_t set_break(uint64_t address) {
+  std::lock_guard changing(change_lock);
+  const uint64_t old_page = round_up(heap_end), new_page = round_up(address);
+  if (address < heap_start || new_page > heap_limit) return static_cast<int64_t>(heap_end);
+  Range reserved;
+  reserved.kind = RangeKind::kReserved;
+  if (new_page < old_page) {
+    unmap_guest_pieces(new_page, old_page);
+    note(new_page, old_page, reserved);
+  } else if (new_page > old_page) {
+    bool available = true;
+    {
+      std::lock_guard guard(list_lock);
+      uint64_t at = old_page;
+      mappings.visit(old_page, new_page, [&](uint64_t from, uint64_t to, const Range& range) {
+        if (range.kind == RangeKind::kGuest || from != at) available = false;
+        at = to;
+      });
+    }
+    if (!available) return static_cast<int64_t>(heap_end);
+    constexpr int kProtection = PROT_READ | PROT_WRITE;
+    int64_t result = map_if_free(old_page, new_page - old_page, kProtection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (failed(result)) return static_cast<int64_t>(heap_end);
+    Range range;
+    range.protection = kProtection;
+    note(old_page, new_page, range);
+  }
+  heap_end = address;
+  return static_cast<int64_t>(address);
+}
+
+bool is_heap(uint64_t address) { return address >= heap_start && address < heap_end; }
+
+bool find_mapping(uint64_t address, runtime::GuestMapping& out) {
+  std::lock_guard guard(list_lock);
+  uint64_t start = 0;
+  const Range* range = mappings.find(address, &start);
+  if (!range || range->kind != RangeKind::kGuest) return false;
+  out.start = start;
+  out.end = range->end;
+  out.protection = range->protection;
+  out.shared = range->shared;
+  out.device = range->device;
+  out.inode = range->inode;
+  out.offset = range->offset;
+  return true;
+}
+
+void visit_mappings(uint64_t start, uint64_t end,
+                    const std::function<void(uint64_t, uint64_t, const Range&)>& visit) {
+  std::lock_guard guard(list_lock);
+  mappings.visit(start, end, [&](uint64_t from, uint64_t to, const Range& range) {
+    if (range.kind == RangeKind::kGuest) visit(from, to, range);
+  });
+}
+
+void lock_address_space() { change_lock.lock(); }
+void unlock_address_space() { change_lock.unlock(); }
+void lock_mapping_list() { list_lock.lock(); }
+void unlock_mapping_list() { list_lock.unlock(); }
+
+}  // namespace phybin::process

@@ -1,0 +1,20 @@
+// The processor: what the host's offers to translations, what the guest's announces.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "worker/translator/host_features.h"
+
+namespace phybin::process {
+
+// From HWCAP only: ID registers are not readable everywhere.
+HostFeatures detect_host_features();
+
+// EDX of CPUID leaf 1, which is AT_HWCAP on x86_64.
+uint32_t cpuid_1_edx();
+
+// /proc/cpuinfo of the guest's machine, one entry for each processor of the host that is on line.
+std::string cpuinfo_text();
+
+}  // namespace phybin::process
