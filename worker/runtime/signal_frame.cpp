@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "worker/runtime/flags.h"
+#include "worker/runtime/fxsave.h"
 #include "worker/runtime/helpers/x87_ops.h"
 #include "worker/runtime/runtime.h"
 #include "worker/runtime/signal_state.h"
@@ -38,19 +39,9 @@ struct SignalFrame {  // struct rt_sigframe
 };
 static_assert(sizeof(SignalFrame) == 440 && offsetof(SignalFrame, info) == 312);
 
-struct FxsaveImage {
-  uint8_t x87_low[24];
-  uint32_t mxcsr, mxcsr_mask;
-  uint8_t x87_registers[128];
-  uint64_t xmm[16][2];
-  uint8_t reserved[96];
-};
-static_assert(sizeof(FxsaveImage) == 512);
-
 constexpr uint64_t kUcSigcontextSs = 2, kUcStrictRestoreSs = 4;
 constexpr uint16_t kUserCs = 0x33, kUserSs = 0x2b;
 constexpr uint64_t kRedZone = 128;
-constexpr uint32_t kMxcsrMask = 0xffff;
 constexpr uint32_t kDefaultMxcsr = 0x1f80;
 
 // Order of the general registers in the context, by x86 number.
@@ -67,22 +58,6 @@ uint64_t& context_register(GuestContext& context, unsigned number) {
   return *reinterpret_cast<uint64_t*>(reinterpret_cast<char*>(&context) + kContextOffset[number]);
 }
 
-x87::X87State* x87_of(GuestState& state) { return reinterpret_cast<x87::X87State*>(state.x87); }
-
-void save_fxsave(GuestState& state, FxsaveImage& image) {
-  memset(&image, 0, sizeof image);
-  phybin_x87_fxsave(x87_of(state), reinterpret_cast<uint64_t>(&image), 1);
-  image.mxcsr = mxcsr_of(state);
-  image.mxcsr_mask = kMxcsrMask;
-  memcpy(image.xmm, state.xmm, sizeof image.xmm);
-}
-
-void load_fxsave(GuestState& state, const FxsaveImage& image) {
-  phybin_x87_fxrstor(x87_of(state), reinterpret_cast<uint64_t>(&image), 1);
-  set_mxcsr(state, image.mxcsr & kMxcsrMask);
-  memcpy(state.xmm, image.xmm, sizeof image.xmm);
-}
-
 // A handler starts with a fresh floating-point unit.
 void reset_float_state(GuestState& state) {
   memset(state.x87, 0, sizeof state.x87);
@@ -93,21 +68,6 @@ void reset_float_state(GuestState& state) {
 }
 
 }  // namespace
-
-// FPSR collects IOC, DZC, OFC, UFC, IXC in bits 0 to 4 and IDC in bit 7; MXCSR has IE, DE, ZE, OE, UE, PE.
-uint32_t mxcsr_of(const GuestState& state) {
-  const uint32_t fpsr = static_cast<uint32_t>(state.fpsr_collected);
-  return state.mxcsr | (fpsr & 1) | (fpsr >> 6 & 2) | (fpsr & 0x1e) << 1;
-}
-
-// As emit/convert.cpp's SetMxcsr: rounding control with its bits exchanged, FZ for either of FTZ and DAZ.
-void set_mxcsr(GuestState& state, uint32_t value) {
-  const uint32_t rounding = (value >> 14 & 1) | (value >> 12 & 2);
-  const uint32_t flush = (value >> 15 | value >> 6) & 1;
-  state.mxcsr = value;
-  state.fpcr = (rounding | flush << 2) << 22;
-  state.fpsr_collected = 0;
-}
 
 bool push_signal_frame(Thread& thread, const GuestAction& action, const SignalInfo& info, const Fault* fault) {
   GuestState& state = thread.state;

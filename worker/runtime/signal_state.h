@@ -65,9 +65,6 @@ bool push_signal_frame(Thread& thread, const GuestAction& action, const SignalIn
 // Restores what the frame at RSP holds; false if it cannot be read.
 bool pop_signal_frame(Thread& thread);
 
-void set_mxcsr(GuestState& state, uint32_t value);
-uint32_t mxcsr_of(const GuestState& state);
-
 // Reads the dispositions that the worker was started with.
 void initialise_actions();
 // In a forked child: what is queued for the parent's thread is not for this one.

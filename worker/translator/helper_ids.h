@@ -19,6 +19,8 @@ struct HelperResult {
 
 #define PHYBIN_STATE_HELPERS(HELPER) \
   HELPER(string_compare)             \
+  HELPER(fxsave)                     \
+  HELPER(fxrstor)                    \
   HELPER(cpuid)                      \
   HELPER(rdtscp)                     \
   HELPER(xgetbv)                     \

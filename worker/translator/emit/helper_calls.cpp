@@ -85,6 +85,7 @@ void emit_CallState(Emitter& e, const Op& op) {
   e.a.ldr_literal(true, 3, e.a.literal64(e.instruction_address()));
   e.a.mov_imm(false, kScratch0, static_cast<uint64_t>(op.imm));
   e.go_to_stub(Stub::kHelperState, true);
+  if (op.flags_def != 0) e.set_flags(FlagForm::kCanonical);
 }
 
 void emit_ReadTsc(Emitter& e, const Op& op) {

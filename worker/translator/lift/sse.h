@@ -70,6 +70,7 @@ void lift_insertps(Lifter& l);
 void lift_emms(Lifter& l);
 void lift_ldmxcsr(Lifter& l);
 void lift_stmxcsr(Lifter& l);
+void lift_fxsave(Lifter& l);
 // sse_float.cpp
 void lift_float_packed(Lifter& l);
 void lift_float_scalar(Lifter& l);

@@ -172,4 +172,13 @@ void lift_ldmxcsr(Lifter& l) {
   l.b.op(Opcode::kSetMxcsr, 32, again);
 }
 
+// FXSAVE, FXRSTOR: the operand must be aligned.
+void lift_fxsave(Lifter& l) {
+  const StateHelper helper =
+      l.in.mnemonic == decode::Mnemonic::kFxsave ? StateHelper::k_fxsave : StateHelper::k_fxrstor;
+  const ValueId address = l.address_value(aligned_address(l));
+  l.b.op(Opcode::kCallState, 64, address, l.b.constant(l.in.operand_size == 8), kNoValue,
+         static_cast<int64_t>(helper));
+}
+
 }  // namespace phybin::lift

@@ -61,6 +61,7 @@ constexpr Row kRows[] = {
     ROW(Pextrw, lift_extract, OPCODE(Invalid), kWord), ROW(Pextrd, lift_extract, OPCODE(Invalid), kDword),
     ROW(Pextrq, lift_extract, OPCODE(Invalid), kQword), ROW(Extractps, lift_extract, OPCODE(Invalid), kDword),
     ROW(Insertps, lift_insertps), ROW(Emms, lift_emms), ROW(Ldmxcsr, lift_ldmxcsr), ROW(Stmxcsr, lift_stmxcsr),
+    ROW(Fxsave, lift_fxsave), ROW(Fxrstor, lift_fxsave),
 
     // Floating point.
     FLOAT_FOUR(Add, lift_float_packed, lift_float_scalar, FAdd, 0),
