@@ -124,6 +124,8 @@ CpuidResult cpuid(uint32_t leaf, uint32_t subleaf) {
       return {kCpuStepping | (kCpuModel & 15) << 4 | kCpuFamily << 8 | kCpuModel >> 4 << 16,
               kCacheLine / 8 << 8 | (cpus & 0xff) << 16 | apic_id() << 24, feature_bits(1, kEcx),
               feature_bits(1, kEdx) | (cpus > 1 ? 1u << 28 : 0)};
+    case 2:  // descriptors: caches are told by leaf 4
+      return {0x00feff01, 0, 0, 0};
     case 4:
       return cache_parameters(subleaf, cpus);
     case 7:
@@ -138,7 +140,8 @@ CpuidResult cpuid(uint32_t leaf, uint32_t subleaf) {
               0};
     case kHypervisor: {
       // Registers of the hypervisor signature run EBX, ECX, EDX.
-      return {kHypervisor, word_of(kCpuVendor, 12, 0), word_of(kCpuVendor, 12, 4), word_of(kCpuVendor, 12, 8)};
+      return {kHypervisor, word_of(kHypervisorSignature, 12, 0), word_of(kHypervisorSignature, 12, 4),
+              word_of(kHypervisorSignature, 12, 8)};
     }
     case kExtended: {
       CpuidResult result = signature();

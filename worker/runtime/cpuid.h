@@ -1,7 +1,8 @@
 // The x86 processor that the guest sees: one table from which CPUID, /proc/cpuinfo and AT_HWCAP are answered.
 //
-// It announces exactly what the translator implements, under its own name: software that tunes itself by vendor must
-// not mistake it for a machine whose other properties it then assumes.
+// It announces exactly what the translator implements. The vendor cannot be PhyBin's own: glibc reads no features of
+// vendors that it does not know and refuses to start. Family and model are those of a processor without the features
+// that programs tie to later ones; the brand string and the hypervisor leaf say who it really is.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,8 @@ struct CpuidResult {
 };
 CpuidResult cpuid(uint32_t leaf, uint32_t subleaf);
 
-inline constexpr char kCpuVendor[] = "PhyBinPhyBin";  // 12 characters; also the hypervisor leaf's signature
+inline constexpr char kCpuVendor[] = "GenuineIntel";
+inline constexpr char kHypervisorSignature[] = "PhyBinPhyBin";  // leaf 0x40000000
 inline constexpr char kCpuBrand[] = "PhyBin virtual x86-64 processor";
 inline constexpr unsigned kCpuFamily = 6, kCpuModel = 15, kCpuStepping = 1;
 inline constexpr unsigned kCacheLine = 64;
