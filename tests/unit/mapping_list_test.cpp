@@ -103,7 +103,9 @@ TEST(MappingList, AgreesWithAModel) {
         bool possible = false;
         for (uint64_t page = 1; page + length <= kPages; ++page) possible |= fits(page);
         ASSERT_EQ(place != 0, possible);
-        if (place) ASSERT_TRUE(fits(place / kPage));
+        if (place) {
+          ASSERT_TRUE(fits(place / kPage));
+        }
         break;
       }
       default: {
@@ -115,7 +117,9 @@ TEST(MappingList, AgreesWithAModel) {
           if (!found) continue;
           ASSERT_EQ(found->protection, expected->second.protection);
           ASSERT_EQ(found->kind, expected->second.kind);
-          if (found->shared) ASSERT_EQ(found->offset + page * kPage - from, expected->second.offset);
+          if (found->shared) {
+            ASSERT_EQ(found->offset + page * kPage - from, expected->second.offset);
+          }
         }
         bool covered = true;
         for (uint64_t page = start; page < end; ++page) {

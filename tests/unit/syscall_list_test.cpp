@@ -1,5 +1,5 @@
 // The list of system calls against the kernel's headers for x86_64; the numbers of ARM64 are compared in
-// syscall_list_arm64_test.cpp, because both headers define the same names.
+// syscall_list_arm64.cpp, because both headers define the same names.
 #include <asm/unistd_64.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "syscall_list_arm64.h"
 #include "worker/syscalls/abi/convert.h"
 
 namespace phybin::syscalls {
@@ -40,15 +41,29 @@ TEST(SyscallList, NumbersAreThoseOfTheHeader) {
   for (int number = 424; number <= 449; ++number) EXPECT_TRUE(seen.count(number)) << number;
 }
 
+TEST(SyscallList, NumbersOfArm64AreThoseOfTheHeader) {
+  unsigned count;
+  const Arm64Number* numbers = arm64_numbers(count);
+  for (unsigned i = 0; i < count; ++i) EXPECT_EQ(numbers[i].listed, numbers[i].by_header) << numbers[i].name;
+}
+
 TEST(SyscallList, KindsAndArguments) {
   for (const Listed& entry : kList) {
-    if (entry.kind == pass) EXPECT_GE(entry.arm64, 0) << entry.name;
-    if (entry.kind == none) EXPECT_EQ(entry.arm64, -1) << entry.name;
-    if (entry.kind != pass) EXPECT_STREQ(entry.arguments, "") << entry.name;
+    if (entry.kind == pass) {
+      EXPECT_GE(entry.arm64, 0) << entry.name;
+    }
+    if (entry.kind == none) {
+      EXPECT_EQ(entry.arm64, -1) << entry.name;
+    }
+    if (entry.kind != pass) {
+      EXPECT_STREQ(entry.arguments, "") << entry.name;
+    }
     EXPECT_LE(strlen(entry.arguments), 6u) << entry.name;
     EXPECT_EQ(strspn(entry.arguments, ".pbsSvm"), strlen(entry.arguments)) << entry.name;
     size_t last = strlen(entry.arguments);
-    if (last) EXPECT_EQ(strchr("bv", entry.arguments[last - 1]), nullptr) << entry.name << ": size is missing";
+    if (last) {
+      EXPECT_EQ(strchr("bv", entry.arguments[last - 1]), nullptr) << entry.name << ": size is missing";
+    }
   }
 }
 
@@ -63,7 +78,9 @@ TEST(Convert, OpenFlags) {
   }
   for (uint64_t flag = 1; flag < 1u << 24; flag <<= 1) {
     EXPECT_EQ(open_flags_to_guest(open_flags_to_host(flag | 2)), flag | 2);
-    if (flag < 040000 || flag > 0400000) EXPECT_EQ(open_flags_to_host(flag), flag);
+    if (flag < 040000 || flag > 0400000) {
+      EXPECT_EQ(open_flags_to_host(flag), flag);
+    }
   }
 }
 

@@ -167,14 +167,16 @@ bool read_script_line(const char* bytes, size_t size, ScriptLine& line) {
   if (size < 2 || bytes[0] != '#' || bytes[1] != '!') return false;
   const char* end = static_cast<const char*>(memchr(bytes, '\n', size));
   // Linux reads 256 bytes; a longer interpreter name is an error, a longer argument is cut.
-  size = std::min<size_t>(end ? static_cast<size_t>(end - bytes) : size, 255);
+  constexpr size_t kLongest = 255;
+  const size_t whole = end ? static_cast<size_t>(end - bytes) : size;
+  size = std::min(whole, kLongest);
   std::string text(bytes + 2, size - 2);
   text.resize(strlen(text.c_str()));
   constexpr const char* kBlank = " \t";
   size_t start = text.find_first_not_of(kBlank);
   if (start == text.npos) return false;
   size_t stop = text.find_first_of(kBlank, start);
-  if (stop == text.npos && !end && size == 255) return false;
+  if (stop == text.npos && whole > kLongest) return false;
   line = {};
   line.interpreter = text.substr(start, stop == text.npos ? stop : stop - start);
   if (stop == text.npos) return true;
