@@ -93,6 +93,16 @@ def count(command: list[str], threads: bool = False, environment: dict[str, str]
         return Run(int(text[0]), result.stdout)
 
 
+def disassemble(address: int, words: list[str]) -> list[str]:
+    """A64 instructions, given as hexadecimal words, in the assembler's text."""
+    with tempfile.NamedTemporaryFile(suffix=".bin") as code:
+        code.write(b"".join(int(w, 16).to_bytes(4, "little") for w in words))
+        code.flush()
+        dump = subprocess.run([PREFIX["arm64"] + "objdump", "-D", "-b", "binary", "-m", "aarch64",
+                               f"--adjust-vma={address:#x}", code.name], capture_output=True, text=True, check=True)
+    return [m.group(1).replace("\t", " ") for m in re.finditer(r"^ *[0-9a-f]+:\t[0-9a-f]+ +\t(.*)$", dump.stdout, re.M)]
+
+
 def private_memory(command: list[str]) -> int:
     """KiB that one process of an ARM64 command owns alone: pages that it wrote and pages of its memfds, not the
     emulator's own. The command runs programs/idle.c, which waits while its memory is looked at."""
