@@ -2,49 +2,24 @@
 // differences.
 #pragma once
 
-#include <elf.h>
 #include <gtest/gtest.h>
 
 #include <array>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "tests/support/code_sections.h"
 #include "worker/translator/decode/instruction.h"
 
 namespace phybin::decode::test {
 
-inline constexpr const char* kLibraryFolder = "/lib/x86_64-linux-gnu/";
-
-struct CodeSection {
-  uint64_t address = 0;
-  std::vector<uint8_t> bytes;
-};
-
-// The executable sections of an ELF file; none if it cannot be read.
-inline std::vector<CodeSection> code_sections(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  const std::vector<char> file{std::istreambuf_iterator<char>(stream), {}};
-  std::vector<CodeSection> sections;
-  Elf64_Ehdr header;
-  if (file.size() < sizeof header) return sections;
-  std::memcpy(&header, file.data(), sizeof header);
-  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_machine != EM_X86_64) return sections;
-  for (unsigned i = 0; i < header.e_shnum; ++i) {
-    Elf64_Shdr section;
-    std::memcpy(&section, file.data() + header.e_shoff + i * sizeof section, sizeof section);
-    if ((section.sh_flags & SHF_EXECINSTR) == 0 || section.sh_type != SHT_PROGBITS) continue;
-    const char* start = file.data() + section.sh_offset;
-    sections.push_back({section.sh_addr, std::vector<uint8_t>(start, start + section.sh_size)});
-  }
-  return sections;
-}
+using phybin::test::code_sections;
+using phybin::test::CodeSection;
+using phybin::test::kLibraryFolder;
 
 inline std::string hex(std::span<const uint8_t> bytes) {
   std::string text;

@@ -15,47 +15,62 @@ void add(std::string& text, const char* format, Arguments... arguments) {
   text += line;
 }
 
-std::string flag_names(FlagMask mask) {
+void add_flags(std::string& text, const char* key, FlagMask mask) {
   static constexpr char kNames[] = "nzcvpa";
-  std::string names;
+  if (mask == 0) return;
+  text += key;
   for (unsigned i = 0; i < 6; ++i) {
-    if ((mask & (1u << i)) != 0) names += kNames[i];
+    if ((mask & (1u << i)) != 0) text += kNames[i];
   }
-  return names;
+}
+
+void add_op(std::string& text, const Op& op, unsigned index) {
+  const OpcodeInfo& op_info = info(op.code);
+  add(text, "    %s", op.dead ? "- " : op.sunk ? "~ " : "  ");
+  if (op_info.result != ResultClass::kNone) add(text, "%%%u = ", index);
+  add(text, "%s.%u", op_info.name, op.width);
+  const ValueId operands[3] = {op.a, op.b, op.c};
+  for (unsigned k = 0; k < 3; ++k) {
+    if (op_info.operands[k] == '-') continue;
+    if (operands[k] == kNoValue) {
+      text += " _";
+    } else {
+      add(text, " %%%u", operands[k]);
+    }
+  }
+  if (op.imm != 0) add(text, " imm=%#" PRIx64, static_cast<uint64_t>(op.imm));
+  if (op.aux != 0) add(text, " aux=%u", op.aux);
+  if (op.aux2 != 0) add(text, " aux2=%u", op.aux2);
+  add_flags(text, " use=", op.flags_use);
+  add_flags(text, " def=", op.flags_def);
+  add_flags(text, " live=", op.flags_live);
+  if (op.home != 0xff) add(text, " home=%u", op.home);
+  if (op.uses != 0) add(text, " uses=%u", op.uses);
+  text += '\n';
 }
 
 }  // namespace
 
 std::string print(const Region& region) {
   std::string text;
+  add(text, "region %#" PRIx64 "\n", region.entry);
+  unsigned instruction = 0;  // how many have been printed
+  const auto add_instructions = [&](std::size_t end) {
+    for (; instruction < end && instruction < region.instructions.size(); ++instruction) {
+      const GuestInstruction& in = region.instructions[instruction];
+      add(text, "  @%#" PRIx64 "+%u\n", in.address, in.length);
+    }
+  };
   for (const Block& block : region.blocks) {
-    add(text, "block %#" PRIx64 "%s live_in=%s next=%#" PRIx64 "\n", block.address, block.is_entry ? " entry" : "",
-        flag_names(block.live_in).c_str(), block.fallthrough);
+    add(text, "block %#" PRIx64 "%s", block.address, block.is_entry ? " entry" : "");
+    add_flags(text, " live_in=", block.live_in);
+    add(text, " next=%#" PRIx64 "\n", block.fallthrough);
     for (unsigned i = block.first; i < block.last; ++i) {
-      const Op& op = region.ops[i];
-      const OpcodeInfo& op_info = info(op.code);
-      add(text, "  %c ", op.dead ? '-' : op.sunk ? 's' : ' ');
-      if (op_info.result != ResultClass::kNone) add(text, "%%%u = ", i);
-      add(text, "%s.%u", op_info.name, op.width);
-      const ValueId operands[3] = {op.a, op.b, op.c};
-      for (unsigned k = 0; k < 3; ++k) {
-        if (op_info.operands[k] == '-') continue;
-        if (operands[k] == kNoValue) {
-          text += " _";
-        } else {
-          add(text, " %%%u", operands[k]);
-        }
-      }
-      if (op.imm != 0) add(text, " imm=%#" PRIx64, static_cast<uint64_t>(op.imm));
-      if (op.aux != 0) add(text, " aux=%u", op.aux);
-      if (op.aux2 != 0) add(text, " aux2=%u", op.aux2);
-      if (op.flags_use != 0) add(text, " use=%s", flag_names(op.flags_use).c_str());
-      if (op.flags_def != 0) add(text, " def=%s", flag_names(op.flags_def).c_str());
-      if (op.flags_live != 0) add(text, " live=%s", flag_names(op.flags_live).c_str());
-      if (op.home != 0xff) add(text, " home=%u", op.home);
-      text += '\n';
+      add_instructions(std::size_t{region.ops[i].instruction} + 1);
+      add_op(text, region.ops[i], i);
     }
   }
+  add_instructions(region.instructions.size());
   return text;
 }
 
