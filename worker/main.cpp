@@ -168,6 +168,7 @@ int start(int argc, char** argv, char** environment) {
   config.prefetch_depth = options.prefetch_depth;
   config.handle_syscall = syscalls::handle;
   config.find_mapping = process::find_mapping;
+  if (options.log) config.log_line = process::log_line;
 
   runtime::initialise(config);
 

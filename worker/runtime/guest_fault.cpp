@@ -55,6 +55,17 @@ void raise_interrupt(Thread& thread, uint32_t number) {
   raise_general_protection(thread, number * 8 + 2);
 }
 
+// Programs that use ud2 on purpose are rare: this mostly names an instruction that is not implemented.
+void log_invalid_opcode(uint64_t rip) {
+  uint8_t bytes[15] = {};
+  if (config.log_line == nullptr) return;
+  for (unsigned i = 0; i < sizeof bytes && copy_from_guest(bytes + i, rip + i, 1); ++i) {
+  }
+  char text[3 * sizeof bytes + 1];
+  for (unsigned i = 0; i < sizeof bytes; ++i) snprintf(text + 3 * i, 4, " %02x", bytes[i]);
+  config.log_line("undefined instruction at 0x%lx:%s", rip, text);
+}
+
 }  // namespace
 
 void raise_trap(Thread& thread, ir::TrapKind kind, uint64_t immediate) {
@@ -62,6 +73,7 @@ void raise_trap(Thread& thread, ir::TrapKind kind, uint64_t immediate) {
   const uint64_t rip = thread.state.rip;
   switch (kind) {
     case ir::TrapKind::kInvalidOpcode:
+      log_invalid_opcode(rip);
       return raise_exception(thread, SIGILL, ILL_ILLOPN, rip, kInvalidOpcodeFault, 0);
     case ir::TrapKind::kBreakpoint:
       thread.state.rip += 1;

@@ -41,6 +41,8 @@ struct Config {
   // Other guest addresses where the page at `page` of a shared mapping can be written; returns how many, at most
   // `limit`. May be null. Called like find_mapping.
   size_t (*find_aliases)(uint64_t page, uint64_t* out, size_t limit) = nullptr;
+  // A line of diagnostics (--log); may be null.
+  void (*log_line)(const char* format, ...) = nullptr;
   // Told of each region translated, for --trace-instruction; may be null.
   void (*trace_region)(const struct TranslatedRegion& region) = nullptr;
 };
