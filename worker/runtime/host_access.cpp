@@ -1,8 +1,14 @@
 // See host_access.h. Encodings: Arm ARM C4.1, "Loads and Stores".
+//
+// Ordered loads and stores become plain ones between barriers. A read-modify-write stays atomic while it lies within
+// 16 bytes (LDAXP, STLXP); across that border a lock keeps threads of this process apart that do the same, which is
+// less than x86 promises and what is possible.
 #include "worker/runtime/host_access.h"
 
 #include <atomic>
 #include <cstring>
+
+#include "worker/runtime/thread.h"
 
 namespace phybin::runtime {
 
@@ -26,7 +32,154 @@ constexpr Pattern kLoadsAndStores[] = {
 };
 
 constexpr uint32_t kLdaprMask = 0x3ffffc00, kLdapr = 0x38bfc000;
-constexpr uint32_t kOrderedMask = 0x3fbffc00, kOrdered = 0x089ffc00;  // LDAR, STLR, any size
+constexpr uint32_t kOrderedMask = 0x3fbffc00, kOrdered = 0x089ffc00;                // LDAR, STLR, any size
+constexpr uint32_t kUnscaledMask = 0x3f200c00, kUnscaled = 0x19000000;              // LDAPUR, LDAPURS, STLUR
+constexpr uint32_t kLoadExclusiveMask = 0x3ffffc00, kLoadExclusive = 0x085ffc00;    // LDAXR
+constexpr uint32_t kStoreExclusiveMask = 0x3fe0fc00, kStoreExclusive = 0x0800fc00;  // STLXR
+constexpr uint32_t kCasMask = 0x3fa07c00, kCas = 0x08a07c00;
+constexpr uint32_t kRmwMask = 0x3f200c00, kRmw = 0x38200000;  // LDADD ... SWP
+
+// What LDAXR has read unaligned, for the STLXR that follows it.
+struct Exclusive {
+  uint64_t address = 0, value = 0;
+};
+thread_local Exclusive exclusive;
+
+std::atomic_flag across_lock;
+
+// The operand fields that most forms share.
+struct Fields {
+  explicit Fields(uint32_t word)
+      : size(size_t{1} << (word >> 30)), value(word & 31), base(word >> 5 & 31), status(word >> 16 & 31) {}
+  size_t size;
+  unsigned value, base, status;
+};
+
+struct Machine {
+  explicit Machine(ucontext_t& context) : registers(context.uc_mcontext) {}
+  uint64_t get(unsigned r) const { return r == 31 ? 0 : registers.regs[r]; }
+  uint64_t base(unsigned r) const { return r == 31 ? registers.sp : registers.regs[r]; }
+  void set(unsigned r, uint64_t value) {
+    if (r != 31) registers.regs[r] = value;
+  }
+  mcontext_t& registers;
+};
+
+uint64_t truncated(uint64_t value, size_t size) {
+  return size == 8 ? value : value & ((uint64_t{1} << 8 * size) - 1);
+}
+
+bool load(uint64_t address, size_t size, uint64_t& value) {
+  value = 0;
+  return phybin_guarded_copy(&value, reinterpret_cast<const void*>(address), size) == 0;
+}
+
+bool store(uint64_t address, size_t size, uint64_t value) {
+  return phybin_guarded_copy(reinterpret_cast<void*>(address), &value, size) == 0;
+}
+
+// Replaces what change(old) says, atomically as far as possible. `change` returns false to leave memory alone.
+template <typename Change>
+bool update(uint64_t address, size_t size, uint64_t& old, Change change) {
+  const uint64_t block = address & ~uint64_t{15};
+  const size_t at = address - block;
+  if (at + size > 16) {
+    while (across_lock.test_and_set(std::memory_order_acquire)) {
+    }
+    uint64_t fresh;
+    bool good = load(address, size, old);
+    if (good && change(old, fresh)) good = store(address, size, fresh);
+    across_lock.clear(std::memory_order_release);
+    return good;
+  }
+  for (;;) {
+    uint64_t before[2], after[2];
+    if (phybin_guarded_copy(before, reinterpret_cast<const void*>(block), 16) != 0) return false;
+    old = 0;
+    memcpy(&old, reinterpret_cast<char*>(before) + at, size);
+    memcpy(after, before, 16);
+    uint64_t fresh;
+    if (!change(old, fresh)) return true;
+    memcpy(reinterpret_cast<char*>(after) + at, &fresh, size);
+    const uint64_t result =
+        phybin_guarded_cas16(reinterpret_cast<void*>(block), before[0], before[1], after[0], after[1]);
+    if (result != 2) return result == 0;
+  }
+}
+
+bool ordered_access(Machine machine, const Fields& f, uint64_t address, bool is_load) {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  uint64_t value = machine.get(f.value);
+  const bool good = is_load ? load(address, f.size, value) : store(address, f.size, value);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (good && is_load) machine.set(f.value, value);
+  return good;
+}
+
+// LDAPUR and STLUR; opc 2 and 3 are the sign-extending loads.
+bool unscaled_access(Machine machine, const Fields& f, uint32_t word) {
+  const int64_t offset = static_cast<int64_t>(static_cast<uint64_t>(word) << 43) >> 55;
+  const unsigned opc = word >> 22 & 3;
+  const uint64_t address = machine.base(f.base) + static_cast<uint64_t>(offset);
+  if (!ordered_access(machine, f, address, opc != 0)) return false;
+  if (opc >= 2) {
+    const unsigned shift = static_cast<unsigned>(64 - 8 * f.size);
+    const auto extended = static_cast<uint64_t>(static_cast<int64_t>(machine.get(f.value) << shift) >> shift);
+    machine.set(f.value, opc == 3 ? static_cast<uint32_t>(extended) : extended);
+  }
+  return true;
+}
+
+bool store_exclusive(Machine machine, const Fields& f, uint64_t address) {
+  const Exclusive expected = exclusive;
+  bool stored = false;
+  uint64_t old;
+  const bool good = update(address, f.size, old, [&](uint64_t present, uint64_t& fresh) {
+    fresh = machine.get(f.value);
+    return stored = expected.address == address && present == expected.value;
+  });
+  machine.set(f.status, stored ? 0 : 1);
+  exclusive = {};
+  return good;
+}
+
+bool compare_and_swap(Machine machine, const Fields& f, uint64_t address) {
+  const uint64_t expected = truncated(machine.get(f.status), f.size);
+  uint64_t old;
+  const bool good = update(address, f.size, old, [&](uint64_t present, uint64_t& fresh) {
+    fresh = machine.get(f.value);
+    return present == expected;
+  });
+  if (good) machine.set(f.status, old);
+  return good;
+}
+
+bool read_modify_write(Machine machine, const Fields& f, uint64_t address, uint32_t word) {
+  const uint64_t operand = machine.get(f.status);
+  uint64_t old;
+  const bool good = update(address, f.size, old, [&](uint64_t present, uint64_t& fresh) {
+    switch (word >> 12 & 15) {
+      case 0:
+        fresh = present + operand;
+        break;
+      case 1:
+        fresh = present & ~operand;
+        break;
+      case 2:
+        fresh = present ^ operand;
+        break;
+      case 3:
+        fresh = present | operand;
+        break;
+      default:
+        fresh = operand;
+        break;  // SWP
+    }
+    return true;
+  });
+  if (good) machine.set(f.value, old);
+  return good;
+}
 
 }  // namespace
 
@@ -38,27 +191,35 @@ bool is_store_instruction(uint32_t word) {
   return false;
 }
 
-bool complete_ordered_access(ucontext_t& context) {
-  auto& machine = context.uc_mcontext;
-  const uint32_t word = *reinterpret_cast<const uint32_t*>(machine.pc);
-  const bool ldapr = (word & kLdaprMask) == kLdapr;
-  if (!ldapr && (word & kOrderedMask) != kOrdered) return false;
-  const size_t size = size_t{1} << (word >> 30);
-  const bool load = ldapr || (word >> 22 & 1) != 0;
-  const unsigned base = word >> 5 & 31, value = word & 31;
-  void* address = reinterpret_cast<void*>(base == 31 ? machine.sp : machine.regs[base]);
-  uint64_t data = 0;
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (load) {
-    memcpy(&data, address, size);
-    if (value != 31) machine.regs[value] = data;
+Completion complete_unaligned_access(ucontext_t& context) {
+  const uint32_t word = *reinterpret_cast<const uint32_t*>(context.uc_mcontext.pc);
+  Machine machine(context);
+  const Fields f(word);
+  const uint64_t address = machine.base(f.base);
+  bool good;
+  if ((word & kLdaprMask) == kLdapr) {
+    good = ordered_access(machine, f, address, true);
+  } else if ((word & kOrderedMask) == kOrdered) {
+    good = ordered_access(machine, f, address, (word >> 22 & 1) != 0);
+  } else if ((word & kUnscaledMask) == kUnscaled) {
+    good = unscaled_access(machine, f, word);
+  } else if ((word & kLoadExclusiveMask) == kLoadExclusive) {
+    uint64_t value;
+    good = load(address, f.size, value);
+    exclusive = {address, value};
+    if (good) machine.set(f.value, value);
+  } else if ((word & kStoreExclusiveMask) == kStoreExclusive) {
+    good = store_exclusive(machine, f, address);
+  } else if ((word & kCasMask) == kCas) {
+    good = compare_and_swap(machine, f, address);
+  } else if ((word & kRmwMask) == kRmw) {
+    good = read_modify_write(machine, f, address, word);
   } else {
-    if (value != 31) data = machine.regs[value];
-    memcpy(address, &data, size);
+    return Completion::kNotKnown;
   }
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  machine.pc += 4;
-  return true;
+  if (!good) return Completion::kFaulted;
+  context.uc_mcontext.pc += 4;
+  return Completion::kDone;
 }
 
 }  // namespace phybin::runtime

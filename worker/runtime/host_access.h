@@ -10,8 +10,13 @@ namespace phybin::runtime {
 // True if the instruction writes memory. For kernels (and emulators) that give no ESR record.
 bool is_store_instruction(uint32_t word);
 
-// Before LSE2 (Arm ARM B2.5.2) load-acquire and store-release fault when they are not aligned. Carries out the
-// interrupted one with barriers and plain accesses and steps over it; false if it is another instruction.
-bool complete_ordered_access(ucontext_t& context);
+enum class Completion : uint8_t {
+  kDone,      // the access was made, the context stands behind the instruction
+  kNotKnown,  // an instruction that is not completed here
+  kFaulted,   // its memory is not accessible
+};
+// Ordered and atomic accesses fault when they are not aligned (Arm ARM B2.5.2); x86 does them anywhere. Carries out
+// the interrupted one.
+Completion complete_unaligned_access(ucontext_t& context);
 
 }  // namespace phybin::runtime

@@ -48,6 +48,9 @@ struct EsrRecord {
   uint64_t esr;
 };
 
+// The last fault of a guarded access of this thread.
+thread_local SignalInfo guarded_fault;
+
 template <typename T>
 T* find_record(ucontext_t& context, uint32_t magic) {
   auto* at = reinterpret_cast<unsigned char*>(context.uc_mcontext.__reserved);
@@ -112,12 +115,15 @@ bool handle_code_fault(Thread& thread, const SignalInfo& info, ucontext_t& conte
     context.uc_mcontext.regs[emit::kShadowStack] = thread.shadow_top;
     return true;
   }
-  if (info.signal == SIGBUS && info.code == BUS_ADRALN && complete_ordered_access(context)) {
+  const SignalInfo* cause = &info;
+  if (info.signal == SIGBUS && info.code == BUS_ADRALN) {
     ++counts.alignment_faults;
-    return true;
+    const Completion completion = complete_unaligned_access(context);
+    if (completion == Completion::kDone) return true;
+    if (completion == Completion::kFaulted) cause = &guarded_fault;
   }
   if (info.signal != SIGSEGV && info.signal != SIGBUS) return false;
-  thread.fault = host_fault(info, is_write(context));
+  thread.fault = host_fault(*cause, is_write(context));
   save_guest_registers(thread, context);
   leave_code(thread, context, EXIT_FAULT);
   return true;
@@ -127,6 +133,7 @@ bool handle_code_fault(Thread& thread, const SignalInfo& info, ucontext_t& conte
 bool handle_fault(Thread* thread, const SignalInfo& info, ucontext_t& context) {
   const uint64_t pc = context.uc_mcontext.pc;
   if (in_range(pc, phybin_guarded_begin, phybin_guarded_end)) {
+    guarded_fault = info;
     context.uc_mcontext.pc = reinterpret_cast<uint64_t>(phybin_guarded_fail);
     return true;
   }

@@ -12,6 +12,7 @@
 #include "worker/runtime/guarded_translate.h"
 #include "worker/runtime/thread.h"
 #include "worker/runtime/write_watch.h"
+#include "worker/translator/decode/instruction.h"
 
 namespace phybin::runtime {
 
@@ -231,6 +232,25 @@ bool bytes_unchanged(const RegionRecord& region) {
   return true;
 }
 
+// How many instructions of a checked block may stand together: a store may change those behind it, so it is the last.
+// Stores that no operand shows (PUSH, CALL, string operations) go to the stack, or end a block anyway.
+unsigned instructions_up_to_store(uint64_t guest) {
+  constexpr unsigned kMost = 32;
+  GuestMapping mapping;
+  if (!executable_mapping(guest, mapping)) return 1;
+  uint8_t bytes[kMost * decode::kMaxInstructionLength];
+  const size_t size = std::min<size_t>(sizeof bytes, mapping.end - guest);
+  if (!copy_from_guest(bytes, guest, size)) return 1;
+  size_t at = 0;
+  for (unsigned count = 1; count < kMost; ++count) {
+    decode::Instruction instruction;
+    if (decode::decode(bytes + at, size - at, guest + at, instruction) != decode::DecodeStatus::kOk) return count;
+    if (instruction.operand_count != 0 && instruction.operands[0].kind == decode::OperandKind::kMemory) return count;
+    at += instruction.length;
+  }
+  return kMost;
+}
+
 // Code that is compared with the guest's bytes before each entry: what `map` holds for `guest`, if it is still right,
 // or fresh.
 CodeAddress find_checked(std::unordered_map<uint64_t, uint32_t>& map, uint64_t guest, unsigned max_instructions) {
@@ -321,7 +341,7 @@ CodeAddress find_or_translate(uint64_t guest) {
     if (config.trace_region != nullptr) trace(static_cast<uint32_t>(id), code);
     return find_code(guest);
   }
-  return find_checked(checked_regions, guest, 64);
+  return find_checked(checked_regions, guest, instructions_up_to_store(guest));
 }
 
 CodeAddress translate_single_step(uint64_t guest) { return find_checked(single_steps, guest, 1); }

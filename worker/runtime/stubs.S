@@ -319,6 +319,22 @@ phybin_guarded_begin:
 4:
   mov x0, #0
   ret
+
+// uint64_t phybin_guarded_cas16(void* at, expected low, high, low, high)
+FUNCTION phybin_guarded_cas16
+1:
+  ldaxp x5, x6, [x0]
+  cmp x5, x1
+  ccmp x6, x2, #0, eq
+  b.ne 2f
+  stlxp w7, x3, x4, [x0]
+  cbnz w7, 1b
+  mov x0, #0
+  ret
+2:
+  clrex
+  mov x0, #2
+  ret
   .global phybin_guarded_end
 phybin_guarded_end:
   .global phybin_guarded_fail

@@ -134,6 +134,8 @@ void phybin_syscall_abort();
 
 // Copies whose faults the SIGSEGV handler turns into a result of 1. 0: done.
 uint64_t phybin_guarded_copy(void* to, const void* from, uint64_t size);
+// Replaces 16 aligned bytes if they are as expected. 0: done, 1: fault, 2: they were not.
+uint64_t phybin_guarded_cas16(void* at, uint64_t expected_low, uint64_t expected_high, uint64_t low, uint64_t high);
 void phybin_guarded_begin();
 void phybin_guarded_end();
 void phybin_guarded_fail();
