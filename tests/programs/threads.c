@@ -115,8 +115,6 @@ static void test_fork(void) {
     pid_t child = fork();
     if (child == 0) {
       free(malloc(1000));
-      pthread_t thread;
-      if (pthread_create(&thread, NULL, nothing, NULL) != 0 || pthread_join(thread, NULL) != 0) _exit(1);
       _exit(i);
     }
     int status;
