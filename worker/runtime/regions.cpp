@@ -189,10 +189,11 @@ int64_t publish(RegionCode& code, std::vector<uint8_t>&& guest_bytes) {
   record.bytes = static_cast<uint32_t>(code.words.size() * 4);
   append_code(*chunk, code, id);
   chunk->regions.push_back(id);
-  record.entries = std::move(code.entries);
-  record.locations = std::move(code.locations);
-  record.instructions = std::move(code.instructions);
-  record.guest_ranges = std::move(code.guest_ranges);
+  // Copies, which are no longer than they must be; the translation's own memory is used again.
+  record.entries = code.entries;
+  record.locations = code.locations;
+  record.instructions = code.instructions;
+  record.guest_ranges = code.guest_ranges;
   record.guest_bytes = std::move(guest_bytes);
   ++counts.regions;
   counts.guest_instructions += record.instructions.size();
@@ -320,9 +321,10 @@ CodeAddress find_or_translate(uint64_t guest) {
     }
     GuestMapping mapping;
     if (!executable_mapping(guest, mapping)) return {};
-    RegionCode code;
+    BorrowedTranslator translator;
     const TranslateInput input = translate_input(guest, mapping);
-    if (!guarded_translate(input, code)) return {};
+    if (!translator.translate(input)) return {};
+    RegionCode& code = translator.code();
     const std::vector<WritablePage> writable = writable_pages(code.guest_ranges, mapping);
 
     CodeLock lock;

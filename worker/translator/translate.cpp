@@ -65,12 +65,13 @@ struct Decoded {
 
 class Discovery {
  public:
-  explicit Discovery(const TranslateInput& input) : input_(input) {
-    instructions_.reserve(input.max_instructions + 1);
+  // False when there is no code at the start.
+  bool run(const TranslateInput& input) {
+    input_ = input;
+    instructions_.clear();
+    pending_.clear();
+    ranges_.clear();
     table_.fill(kFree);
-  }
-
-  bool run() {
     push(input_.pc, 0, true);
     while (!pending_.empty() && instructions_.size() < input_.max_instructions) {
       const Pending p = pending_.back();
@@ -80,7 +81,7 @@ class Discovery {
     return !instructions_.empty();
   }
 
-  std::vector<Decoded>& instructions() { return instructions_; }
+  const std::vector<Decoded>& instructions() const { return instructions_; }
   const std::vector<GuestRange>& ranges() const { return ranges_; }
 
  private:
@@ -150,7 +151,7 @@ class Discovery {
     if (pc != start) ranges_.push_back({start, pc});
   }
 
-  const TranslateInput& input_;
+  TranslateInput input_;
   std::vector<Decoded> instructions_;
   std::vector<Pending> pending_;
   std::vector<GuestRange> ranges_;
@@ -159,9 +160,7 @@ class Discovery {
 
 void lift_region(const TranslateInput& input, const std::vector<Decoded>& decoded, ir::Region& region) {
   region.entry = input.pc;
-  region.ops.reserve(decoded.size() * 6 + 16);
-  region.instructions.reserve(decoded.size());
-  region.blocks.reserve(decoded.size() / 3 + 4);
+  region.clear();
   ir::Builder builder(region);
   for (std::size_t i = 0; i < decoded.size(); ++i) {
     const Decoded& d = decoded[i];
@@ -188,30 +187,48 @@ void lift_region(const TranslateInput& input, const std::vector<Decoded>& decode
   }
 }
 
-bool build(const TranslateInput& input, ir::Region& region, std::vector<GuestRange>& ranges) {
-  Discovery discovery(input);
-  if (!discovery.run()) return false;
+bool build(const TranslateInput& input, Discovery& discovery, ir::Region& region) {
+  if (!discovery.run(input)) return false;
   lift_region(input, discovery.instructions(), region);
+  ir::index_blocks(region);
   passes::remove_overtaken_vector_writes(region);
   passes::analyse_liveness(region);
-  ranges = discovery.ranges();
   return true;
 }
 
 }  // namespace
 
-TranslateStatus translate(const TranslateInput& input, RegionCode& out) {
+void RegionCode::clear() {
+  words.clear();
+  entries.clear();
+  slots.clear();
+  slot_pairs.clear();
+  locations.clear();
+  instructions.clear();
+  guest_ranges.clear();
+  body_words = 0;
+}
+
+struct Translator::Memory {
+  Discovery discovery;
+  ir::Region region;
+  emit::EmitterMemory emitter;
+};
+
+Translator::Translator() : memory_(std::make_unique<Memory>()) {}
+Translator::~Translator() = default;
+
+TranslateStatus Translator::translate(const TranslateInput& input, RegionCode& out) {
+  Memory& m = *memory_;
   TranslateInput attempt = input;
   if (attempt.max_instructions > 512) attempt.max_instructions = 512;
   for (;;) {
-    ir::Region region;
-    out = RegionCode{};
-    if (!build(attempt, region, out.guest_ranges)) return TranslateStatus::kNoCode;
-    out.instructions = region.instructions;
-    a64::CodeBuffer buffer;
-    emit::Emitter emitter(buffer, region, attempt, out);
-    if (emitter.run()) {
-      const auto words = buffer.words();
+    out.clear();
+    if (!build(attempt, m.discovery, m.region)) return TranslateStatus::kNoCode;
+    out.guest_ranges = m.discovery.ranges();
+    out.instructions = m.region.instructions;
+    if (emit::Emitter(m.emitter, m.region, attempt, out).run()) {
+      const auto words = m.emitter.buffer.words();
       out.words.assign(words.begin(), words.end());
       return TranslateStatus::kOk;
     }
@@ -219,10 +236,12 @@ TranslateStatus translate(const TranslateInput& input, RegionCode& out) {
   }
 }
 
+TranslateStatus translate(const TranslateInput& input, RegionCode& out) { return Translator().translate(input, out); }
+
 std::string translate_to_ir_text(const TranslateInput& input) {
+  Discovery discovery;
   ir::Region region;
-  std::vector<GuestRange> ranges;
-  if (!build(input, region, ranges)) return {};
+  if (!build(input, discovery, region)) return {};
   return ir::print(region);
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -66,7 +67,9 @@ struct RegionCode {
   std::vector<emit::LocationEntry> locations;  // ascending code_offset
   std::vector<ir::GuestInstruction> instructions;
   std::vector<GuestRange> guest_ranges;  // guest bytes that were read
-  uint32_t body_words = 0;               // with all_flags_at_exit: words before the exit
+
+  void clear();
+  uint32_t body_words = 0;  // with all_flags_at_exit: words before the exit
 };
 
 enum class TranslateStatus : uint8_t {
@@ -74,6 +77,23 @@ enum class TranslateStatus : uint8_t {
   kNoCode,  // nothing readable at pc: the guest gets SIGSEGV
 };
 
+// A translator with its working memory, which is kept from one translation to the next. Each thread that translates
+// has its own; results do not depend on what it translated before. `out` may be reused as well.
+class Translator {
+ public:
+  Translator();
+  ~Translator();
+  Translator(const Translator&) = delete;
+  Translator& operator=(const Translator&) = delete;
+
+  TranslateStatus translate(const TranslateInput& input, RegionCode& out);
+
+ private:
+  struct Memory;
+  std::unique_ptr<Memory> memory_;
+};
+
+// The same with memory of its own.
 TranslateStatus translate(const TranslateInput& input, RegionCode& out);
 
 // The IR of the same region as text, for --trace-instruction and tests.

@@ -33,19 +33,34 @@ uint32_t spill_offset(unsigned slot) { return static_cast<uint32_t>(offsetof(Gue
 
 }  // namespace
 
-Emitter::Emitter(a64::CodeBuffer& buffer, const ir::Region& region_in, const TranslateInput& input, RegionCode& out)
-    : a(buffer),
+void EmitterMemory::clear() {
+  assembler.reset();
+  values.clear();
+  block_labels.clear();
+  cold.clear();
+  deferred_edges.clear();
+  cold_exits.clear();
+  cold_indirects.clear();
+}
+
+Emitter::Emitter(EmitterMemory& memory, const ir::Region& region_in, const TranslateInput& input, RegionCode& out)
+    : a(memory.assembler),
       region(region_in),
       options(input.options),
       host(input.host),
+      deferred_edges(memory.deferred_edges),
+      cold_exits(memory.cold_exits),
+      cold_indirects(memory.cold_indirects),
       out_(out),
       input_(input),
-      values_(region_in.ops.size()),
+      values_(memory.values),
       free_int_(kAllIntTemps),
-      free_vec_(kAllVecTemps) {
-  a.reset();
+      free_vec_(kAllVecTemps),
+      block_labels_(memory.block_labels),
+      cold_(memory.cold) {
+  memory.clear();
+  values_.resize(region.ops.size());
   for (std::size_t i = 0; i < region.ops.size(); ++i) values_[i].remaining = region.ops[i].uses;
-  block_labels_.reserve(region.blocks.size());
   for (std::size_t i = 0; i < region.blocks.size(); ++i) block_labels_.push_back(a.new_label());
 }
 

@@ -60,14 +60,60 @@ struct PendingFlags {
   Source pf, af_a, af_b;
 };
 
+// An edge of a block whose code stands out of line.
+struct DeferredEdge {
+  a64::Label label;
+  uint64_t target;
+  PendingFlags pending;
+  int from_block;
+};
+
+// The cold half of a direct exit.
+struct ColdExit {
+  a64::Label label;
+  uint16_t pair;
+  uint64_t target;
+  PendingFlags pending;
+};
+
+// The cold half of an indirect exit.
+struct ColdIndirect {
+  a64::Label label;
+  PendingFlags pending;
+  bool is_return;
+};
+
+// Where a value is during the walk.
+enum class Where : uint8_t { kNowhere, kHome, kTemp, kConst, kSpill, kOffset };
+struct Value {
+  Where where = Where::kNowhere;
+  uint8_t reg = 0;         // guest register (kHome, kOffset), host register (kTemp), slot (kSpill)
+  uint16_t remaining = 0;  // reads still to come
+  int32_t offset = 0;      // kOffset: value = home of reg + offset, 64-bit
+};
+
+// Memory that is kept from one translation to the next, because allocating it would cost as much as using it.
+struct EmitterMemory {
+  a64::CodeBuffer buffer;
+  a64::Assembler assembler{buffer};
+  std::vector<Value> values;
+  std::vector<a64::Label> block_labels;
+  std::vector<ColdPath> cold;
+  std::vector<DeferredEdge> deferred_edges;
+  std::vector<ColdExit> cold_exits;
+  std::vector<ColdIndirect> cold_indirects;
+
+  void clear();
+};
+
 class Emitter {
  public:
-  Emitter(a64::CodeBuffer& buffer, const ir::Region& region, const TranslateInput& input, RegionCode& out);
+  Emitter(EmitterMemory& memory, const ir::Region& region, const TranslateInput& input, RegionCode& out);
 
   // Emits the whole region. False when a branch does not reach: translate a smaller region.
   bool run();
 
-  a64::Assembler a;
+  a64::Assembler& a;
   const ir::Region& region;
   const CodeOptions& options;
   const HostFeatures& host;
@@ -145,27 +191,10 @@ class Emitter {
   void emit_entry_tables();
   void flush_exits();
 
-  // State that expansions of terminators share.
-  struct DeferredEdge {
-    a64::Label label;
-    uint64_t target;
-    PendingFlags pending;
-    int from_block;
-  };
-  struct ColdExit {
-    a64::Label label;
-    uint16_t pair;
-    uint64_t target;
-    PendingFlags pending;
-  };
-  struct ColdIndirect {
-    a64::Label label;
-    PendingFlags pending;
-    bool is_return;
-  };
-  std::vector<DeferredEdge> deferred_edges;
-  std::vector<ColdExit> cold_exits;
-  std::vector<ColdIndirect> cold_indirects;
+  // What expansions of terminators leave for later.
+  std::vector<DeferredEdge>& deferred_edges;
+  std::vector<ColdExit>& cold_exits;
+  std::vector<ColdIndirect>& cold_indirects;
   a64::Label block_label(int block) const { return block_labels_[static_cast<std::size_t>(block)]; }
   int current_block() const { return block_; }
   uint16_t new_slot_pair(uint64_t target);
@@ -176,14 +205,6 @@ class Emitter {
   const ir::Block& this_block() const { return region.blocks[static_cast<std::size_t>(block_)]; }
 
  private:
-  enum class Where : uint8_t { kNowhere, kHome, kTemp, kConst, kSpill, kOffset };
-  struct Value {
-    Where where = Where::kNowhere;
-    uint8_t reg = 0;         // guest register (kHome), host register (kTemp, kOffset), slot (kSpill)
-    uint16_t remaining = 0;  // reads still to come
-    int32_t offset = 0;      // kOffset: value = reg + offset, 64-bit, reg a guest register's home
-  };
-
   void emit_block(int index);
   uint16_t next_living(uint16_t index) const;
   void finish_op(const ir::Op& op);
@@ -211,7 +232,7 @@ class Emitter {
 
   RegionCode& out_;
   const TranslateInput& input_;
-  std::vector<Value> values_;
+  std::vector<Value>& values_;
   std::array<ir::ValueId, 16> home_{};  // value that lives in a guest register's home
   std::array<ir::ValueId, 16> vec_home_{};
   std::array<ir::ValueId, 32> temp_{};  // value in an integer temporary
@@ -230,8 +251,8 @@ class Emitter {
   uint16_t absorbed_ = 0;  // operation that an earlier one of its block has emitted along with itself
   int block_ = 0;
   unsigned offsets_ = 0;  // values that live as an offset from a home
-  std::vector<a64::Label> block_labels_;
-  std::vector<ColdPath> cold_;
+  std::vector<a64::Label>& block_labels_;
+  std::vector<ColdPath>& cold_;
 };
 
 using EmitFunction = void (*)(Emitter&, const ir::Op&);

@@ -196,22 +196,21 @@ Gpr Emitter::address(const Op& op) {
 void emit_Invalid(Emitter&, const Op&) {}
 
 void emit_GetGpr(Emitter& e, const Op& op) {
-  e.values_[e.current_].where = Emitter::Where::kHome;
+  e.values_[e.current_].where = Where::kHome;
   e.values_[e.current_].reg = op.aux;
   e.home_[op.aux] = e.current_;
 }
 
 void emit_GetVec(Emitter& e, const Op& op) {
-  e.values_[e.current_].where = Emitter::Where::kHome;
+  e.values_[e.current_].where = Where::kHome;
   e.values_[e.current_].reg = op.aux;
   e.vec_home_[op.aux] = e.current_;
 }
 
-void emit_Const(Emitter& e, const Op&) { e.values_[e.current_].where = Emitter::Where::kConst; }
-void emit_GuestAddress(Emitter& e, const Op&) { e.values_[e.current_].where = Emitter::Where::kConst; }
+void emit_Const(Emitter& e, const Op&) { e.values_[e.current_].where = Where::kConst; }
+void emit_GuestAddress(Emitter& e, const Op&) { e.values_[e.current_].where = Where::kConst; }
 
 void emit_SetGpr(Emitter& e, const Op& op) {
-  using Where = Emitter::Where;
   auto& v = e.values_[op.a];
   if (v.where == Where::kHome && v.reg == op.aux) return;
   if (v.where == Where::kConst) {
@@ -238,7 +237,6 @@ void emit_SetGpr(Emitter& e, const Op& op) {
 }
 
 void emit_SetVec(Emitter& e, const Op& op) {
-  using Where = Emitter::Where;
   auto& v = e.values_[op.a];
   if (v.where == Where::kHome && v.reg == op.aux) return;
   const Vec from = e.use_vec(op.a);
@@ -346,8 +344,8 @@ void emit_Prefetch(Emitter& e, const Op& op) {
   e.a.prfm(op.aux2 != 0 ? a64::Prefetch::PSTL1KEEP : a64::Prefetch::PLDL1KEEP, address);
 }
 
-// PUSH and POP of 64 bits go in pairs where two follow each other: one access, one change of RSP. Should the pair fault,
-// the guest starts again at the first of the two.
+// PUSH and POP of 64 bits go in pairs where two follow each other: one access, one change of RSP. Should the pair
+// fault, the guest starts again at the first of the two.
 void emit_Push(Emitter& e, const Op& op) {
   constexpr unsigned kRsp = 4;
   const Gpr rsp = gpr_home(kRsp);

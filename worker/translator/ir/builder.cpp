@@ -15,6 +15,32 @@ FlagMask condition_flags(uint8_t cc) {
   return kReads[(cc >> 1) & 7];
 }
 
+void index_blocks(Region& region) {
+  std::size_t slots = 16;
+  while (slots < region.blocks.size() * 2) slots *= 2;
+  region.block_table.assign(slots, 0);
+  for (std::size_t i = 0; i < region.blocks.size(); ++i) {
+    std::size_t slot = block_slot(region.blocks[i].address, slots);
+    while (region.block_table[slot] != 0) slot = (slot + 1) & (slots - 1);
+    region.block_table[slot] = static_cast<uint16_t>(i + 1);
+  }
+  const auto find = [&](uint64_t address) {
+    for (std::size_t slot = block_slot(address, slots); region.block_table[slot] != 0;
+         slot = (slot + 1) & (slots - 1)) {
+      const auto block = static_cast<uint16_t>(region.block_table[slot] - 1);
+      if (region.blocks[block].address == address) return block;
+    }
+    return kNoBlock;
+  };
+  for (Block& block : region.blocks) {
+    const Op& end = region.ops[block.last - 1];
+    if (end.code == Opcode::kJump || end.code == Opcode::kBranch || end.code == Opcode::kBranchZero) {
+      block.taken = find(static_cast<uint64_t>(end.imm));
+    }
+    if (end.code == Opcode::kBranch || end.code == Opcode::kBranchZero) block.next = find(block.fallthrough);
+  }
+}
+
 void Builder::begin_block(uint64_t address) {
   Block block;
   block.address = address;

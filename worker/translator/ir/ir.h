@@ -222,13 +222,18 @@ struct GuestInstruction {
   uint8_t length;
 };
 
+inline constexpr uint16_t kNoBlock = 0xffff;
+
 struct Block {
   uint64_t address = 0;      // guest address of its first instruction
   uint64_t fallthrough = 0;  // guest address after its last instruction
   uint16_t first = 0;        // operations [first, last) of Region::ops; the last one is the terminator
   uint16_t last = 0;
-  FlagMask live_in = 0;   // flags that must be canonical on entry
-  bool is_entry = false;  // reachable from outside the region: start, return sites
+  FlagMask live_in = 0;                        // flags that must be canonical on entry
+  FlagMask flags_use = 0;                      // flags read before the block defines them
+  FlagMask flags_kill = 0;                     // flags that the block defines
+  bool is_entry = false;                       // reachable from outside the region: start, return sites
+  uint16_t next = kNoBlock, taken = kNoBlock;  // blocks of the region that follow (index_blocks)
 };
 
 struct Region {
@@ -236,6 +241,21 @@ struct Region {
   std::vector<Op> ops;  // ops[0] is reserved
   std::vector<Block> blocks;
   std::vector<GuestInstruction> instructions;
+  // Open addressing by guest address: block + 1, 0 = free. Filled by index_blocks(); empty: searched one by one.
+  std::vector<uint16_t> block_table;
+
+  void clear() {
+    ops.clear();
+    blocks.clear();
+    instructions.clear();
+    block_table.clear();
+  }
 };
+
+// Makes find_block() (passes/liveness.h) fast and fills Block::next and taken; after the last block has been added.
+void index_blocks(Region& region);
+inline std::size_t block_slot(uint64_t address, std::size_t slots) {
+  return static_cast<std::size_t>((address * 0x9e3779b97f4a7c15u) >> 40) & (slots - 1);
+}
 
 }  // namespace phybin::ir

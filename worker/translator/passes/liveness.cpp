@@ -30,41 +30,41 @@ FlagMask killed_flags(const Op& op) {
   }
 }
 
+FlagMask live_into(const Region& region, uint16_t block) {
+  return block == kNoBlock ? kAllFlags : region.blocks[block].live_in;
+}
+
 // Flags that leave a block by its terminator.
 FlagMask live_out(const Region& region, const Block& block) {
-  const Op& end = region.ops[block.last - 1];
-  switch (end.code) {
+  switch (region.ops[block.last - 1].code) {
     case Opcode::kJump:
-      return edge_flags(region, static_cast<uint64_t>(end.imm));
+      return live_into(region, block.taken);
     case Opcode::kBranch:
     case Opcode::kBranchZero:
-      return edge_flags(region, static_cast<uint64_t>(end.imm)) | edge_flags(region, block.fallthrough);
+      return live_into(region, block.taken) | live_into(region, block.next);
     default:
       return kAllFlags;
   }
 }
 
 void live_on_entry(Region& region) {
-  struct Summary {
-    FlagMask use, kill;
-  };
-  std::vector<Summary> summaries(region.blocks.size());
-  for (std::size_t i = 0; i < region.blocks.size(); ++i) {
+  for (Block& block : region.blocks) {
     FlagMask use = 0, kill = 0;
-    const Block& block = region.blocks[i];
     for (unsigned k = block.last; k-- > block.first;) {
       const Op& op = region.ops[k];
+      if ((op.flags_def | op.flags_use) == 0) continue;
       const FlagMask killed = killed_flags(op);
       use = static_cast<FlagMask>((use & ~killed) | op.flags_use);
       kill |= killed;
     }
-    summaries[i] = {use, kill};
+    block.flags_use = use;
+    block.flags_kill = kill;
   }
   for (bool changed = true; changed;) {
     changed = false;
     for (std::size_t i = region.blocks.size(); i-- > 0;) {
       Block& block = region.blocks[i];
-      const auto live = static_cast<FlagMask>((live_out(region, block) & ~summaries[i].kill) | summaries[i].use);
+      const auto live = static_cast<FlagMask>((live_out(region, block) & ~block.flags_kill) | block.flags_use);
       changed |= live != block.live_in;
       block.live_in = live;
     }
@@ -76,8 +76,6 @@ class BlockWalk {
   BlockWalk(Region& region, const Block& block) : region_(region), block_(block) {}
 
   void run() {
-    homes_.fill(kNoValue);
-    vec_homes_.fill(kNoValue);
     FlagMask live = live_out(region_, block_);
     if ((live & kNzcv) == 0) fuse_branch();
     FlagMask read_inside = 0;  // flags that an operation after the current one reads before they are redefined
@@ -146,50 +144,52 @@ class BlockWalk {
   }
 
   // A value may be computed into the home of register r early if, from its definition to the write of r, nobody can
-  // see the old value of r: no read of r, nothing that can fault, no other write.
+  // see the old value of r: no read of r, nothing that can fault, no other write. Walking backward, a write of r
+  // makes a wish for its value, which anything else that touches r cancels before the definition is met.
   void choose_home(Op& op, ValueId id) {
     const OpcodeInfo& i = info(op.code);
-    if (op.code == Opcode::kSetGpr) {
-      homes_[op.aux] = op.a;
-      return;
+    switch (op.code) {
+      case Opcode::kSetGpr:
+        wish(gprs_, op);
+        return;
+      case Opcode::kSetVec:
+        wish(vectors_, op);
+        return;
+      case Opcode::kGetGpr:
+        gprs_.wanted &= ~(1u << op.aux);
+        return;
+      case Opcode::kGetVec:
+        vectors_.wanted &= ~(1u << op.aux);
+        return;
+      case Opcode::kConst:
+      case Opcode::kGuestAddress:
+        op.home = 0xff;
+        return;
+      default:
+        break;
     }
-    if (op.code == Opcode::kSetVec) {
-      vec_homes_[op.aux] = op.a;
-      return;
+    if (op.home != 0xff) {
+      const Wishes& wishes = i.result == ResultClass::kInt ? gprs_ : vectors_;
+      if ((wishes.wanted & (1u << op.home)) == 0 || wishes.value[op.home] != id) op.home = 0xff;
     }
-    if (op.code == Opcode::kGetGpr) {
-      homes_[op.aux] = kNoValue;
-      return;
-    }
-    if (op.code == Opcode::kGetVec) {
-      vec_homes_[op.aux] = kNoValue;
-      return;
-    }
-    if (i.result == ResultClass::kInt && op.code != Opcode::kConst && op.code != Opcode::kGuestAddress) {
-      assign(homes_, op, id);
-    } else if (i.result == ResultClass::kVec) {
-      assign(vec_homes_, op, id);
-    }
-    if ((i.properties & (kCanFault | kStateBarrier)) != 0) {
-      homes_.fill(kNoValue);
-      vec_homes_.fill(kNoValue);
-    }
-    if (op.code == Opcode::kPush || op.code == Opcode::kPop) homes_[4] = kNoValue;
+    if ((i.properties & (kCanFault | kStateBarrier)) != 0) gprs_.wanted = vectors_.wanted = 0;
+    if (op.code == Opcode::kPush || op.code == Opcode::kPop) gprs_.wanted &= ~(1u << 4);
   }
 
-  static void assign(const std::array<ValueId, 16>& homes, Op& op, ValueId id) {
-    for (unsigned r = 0; r < homes.size(); ++r) {
-      if (homes[r] == id) {
-        op.home = static_cast<uint8_t>(r);
-        return;
-      }
-    }
+  struct Wishes {
+    uint32_t wanted = 0;  // bit per guest register
+    std::array<ValueId, 16> value;
+  };
+
+  void wish(Wishes& wishes, const Op& op) {
+    wishes.wanted |= 1u << op.aux;
+    wishes.value[op.aux] = op.a;
+    region_.ops[op.a].home = op.aux;
   }
 
   Region& region_;
   const Block& block_;
-  std::array<ValueId, 16> homes_;
-  std::array<ValueId, 16> vec_homes_;
+  Wishes gprs_, vectors_;
 };
 
 }  // namespace
@@ -212,6 +212,14 @@ bool is_narrow(const Region& region, ValueId value, unsigned width) {
 }
 
 int find_block(const Region& region, uint64_t address) {
+  if (const std::size_t slots = region.block_table.size(); slots != 0) {
+    for (std::size_t slot = block_slot(address, slots); region.block_table[slot] != 0;
+         slot = (slot + 1) & (slots - 1)) {
+      const int block = region.block_table[slot] - 1;
+      if (region.blocks[static_cast<std::size_t>(block)].address == address) return block;
+    }
+    return -1;
+  }
   for (std::size_t i = 0; i < region.blocks.size(); ++i) {
     if (region.blocks[i].address == address) return static_cast<int>(i);
   }
@@ -224,6 +232,7 @@ FlagMask edge_flags(const Region& region, uint64_t target) {
 }
 
 void analyse_liveness(Region& region) {
+  if (region.block_table.empty()) index_blocks(region);
   live_on_entry(region);
   for (const Block& block : region.blocks) BlockWalk(region, block).run();
 }
