@@ -157,6 +157,7 @@ int start(int argc, char** argv, char** environment) {
   for (char** text = environment; *text; ++text) request.environment.emplace_back(*text);
 
   remember_worker(program);
+  if (options.log || options.stats) process::keep_descriptor(process::OwnDescriptor::kMessages, dup(STDERR_FILENO));
   process::initialise_address_space(options);
   runtime::Config config;
   config.host = process::detect_host_features();

@@ -12,7 +12,7 @@ namespace phybin::process {
 namespace {
 
 constexpr int kCount = static_cast<int>(OwnDescriptor::kCount);
-std::atomic<int> descriptors[kCount] = {-1, -1};
+std::atomic<int> descriptors[kCount] = {-1, -1, -1};
 
 // A number that the guest hardly uses. The kernel's table of descriptors grows with the highest one, so not higher
 // than a few pages of it.
@@ -47,6 +47,11 @@ void keep_descriptor(OwnDescriptor which, int fd) {
 }
 
 int own_descriptor(OwnDescriptor which) { return descriptors[static_cast<int>(which)]; }
+
+int message_descriptor() {
+  const int fd = own_descriptor(OwnDescriptor::kMessages);
+  return fd >= 0 ? fd : STDERR_FILENO;
+}
 
 bool is_own_descriptor(int fd) {
   if (fd < 0) return false;

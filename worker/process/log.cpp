@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "worker/process/descriptors.h"
 #include "worker/process/program.h"
 #include "worker/process/raw_syscall.h"
 
@@ -22,7 +23,7 @@ void log_line(const char* format, ...) {
   va_end(arguments);
   length = std::min(length, static_cast<int>(sizeof text) - 2);
   text[length] = '\n';
-  raw_syscall(SYS_write, STDERR_FILENO, word(text), static_cast<uint64_t>(length) + 1);
+  raw_syscall(SYS_write, static_cast<uint64_t>(message_descriptor()), word(text), static_cast<uint64_t>(length) + 1);
 }
 
 const char* host_path(const char* path, char* buffer) {

@@ -11,6 +11,7 @@
 #include <cstdio>
 
 #include "worker/process/address_space.h"
+#include "worker/process/descriptors.h"
 #include "worker/runtime/thread.h"
 #include "worker/runtime/worker_memory.h"
 #include "worker/syscalls/handlers.h"
@@ -137,7 +138,7 @@ void leave_process(int status) {
                           counters.code_bytes, counters.code_memory >> 10, counters.lookups, counters.slots_linked,
                           counters.write_faults, counters.alignment_faults, counters.regions_invalidated,
                           counters.signals_delivered, used.tv_sec, used.tv_nsec / 1000);
-    raw_syscall(SYS_write, STDERR_FILENO, word(text), static_cast<uint64_t>(length));
+    raw_syscall(SYS_write, extend(process::message_descriptor()), word(text), static_cast<uint64_t>(length));
   }
   for (;;) raw_syscall(SYS_exit_group, extend(status));
 }
