@@ -98,7 +98,8 @@ static void memory(void) {
   memory[0] = 'a';
   CHECK(munmap(memory + 4096, 4096) == 0);
   CHECK(error_of(mprotect(memory, 4 * 4096, PROT_READ)) == ENOMEM);
-  CHECK(mmap(memory + 4096, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == memory + 4096);
+  CHECK(mmap(memory + 4096, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) ==
+        memory + 4096);
   CHECK(mmap(memory, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == MAP_FAILED &&
         errno == EEXIST);
   char* moved = mremap(memory, 4096, 64 * 4096, MREMAP_MAYMOVE);
@@ -106,7 +107,8 @@ static void memory(void) {
   CHECK(munmap(moved, 64 * 4096) == 0);
   CHECK(error_of((long)mremap(moved, 4096, 8192, MREMAP_MAYMOVE)) == EFAULT);
   char* before = sbrk(0);
-  CHECK(sbrk(1 << 20) == before && (before[100000] = 1) && sbrk(-(1 << 20)) == before + (1 << 20) && sbrk(0) == before);
+  CHECK(sbrk(1 << 20) == before && (before[100000] = 1) && sbrk(-(1 << 20)) == before + (1 << 20) &&
+        sbrk(0) == before);
   int id = shmget(IPC_PRIVATE, 8192, IPC_CREAT | 0600);
   char* shared = shmat(id, NULL, 0);
   CHECK(shared != (void*)-1 && (unsigned long)shared < 1ul << 47);

@@ -20,8 +20,10 @@ static void on_child(int signal) {
 }
 
 static void show(const char* what, int status) {
-  if (WIFEXITED(status)) printf("%s: exit %d\n", what, WEXITSTATUS(status));
-  else if (WIFSIGNALED(status)) printf("%s: signal %d\n", what, WTERMSIG(status));
+  if (WIFEXITED(status))
+    printf("%s: exit %d\n", what, WEXITSTATUS(status));
+  else if (WIFSIGNALED(status))
+    printf("%s: signal %d\n", what, WTERMSIG(status));
   fflush(stdout);
 }
 
@@ -80,8 +82,10 @@ int main(void) {
   char* arguments[] = {"sh", "-c", "echo spawned; exit 3", NULL};
   pid_t child;
   int error = posix_spawn(&child, "/bin/sh", NULL, NULL, arguments, environ);
-  if (error) printf("posix_spawn: %s\n", strerror(error));
-  else show("spawn", wait_for(child));
+  if (error)
+    printf("posix_spawn: %s\n", strerror(error));
+  else
+    show("spawn", wait_for(child));
 
   int* shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   int ends[2];

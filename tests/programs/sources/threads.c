@@ -31,6 +31,8 @@ static void* work(void* data) {
   return (void*)(long)mine;
 }
 
+static void* give_back(void* data) { return data; }
+
 int main(void) {
   pthread_t threads[kThreads];
   long total = 0;
@@ -44,9 +46,11 @@ int main(void) {
   }
   printf("%ld %ld %ld\n", counter, atomic_load(&atomic_counter), total);
   // Many short ones: their stacks must be used again.
-  for (int i = 0; i < 300; i++) {
-    if (pthread_create(&threads[0], NULL, work + 0 == NULL ? NULL : (void* (*)(void*))abs, (void*)0)) abort();
-    pthread_join(threads[0], NULL);
+  for (long i = 0; i < 300; i++) {
+    void* result;
+    if (pthread_create(&threads[0], NULL, give_back, (void*)i)) abort();
+    pthread_join(threads[0], &result);
+    if ((long)result != i) abort();
   }
   puts("joined");
   return 0;
