@@ -169,6 +169,7 @@ int start(int argc, char** argv, char** environment) {
   config.prefetch_depth = options.prefetch_depth;
   config.handle_syscall = syscalls::handle;
   config.find_mapping = process::find_mapping;
+  config.find_aliases = process::find_aliases;
   if (options.log) config.log_line = process::log_line;
 
   runtime::initialise(config);

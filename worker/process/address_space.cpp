@@ -200,14 +200,56 @@ void restore_ranges(const std::vector<std::pair<uint64_t, Range>>& saved) {
   for (const auto& [start, range] : saved) note(start, range.end, range);
 }
 
+// Memory that is new and shared with nobody yet, for Range::device; no file system has these numbers.
+constexpr uint64_t kSystemVDevice = UINT64_MAX, kAnonymousDevice = UINT64_MAX - 1;
+
+// Calls visit(start, end) for other places where what `range` (at `start`) shares is mapped, with `wanted`
+// protection.
+template <typename Visit>
+void visit_aliases(uint64_t start, uint64_t end, const Range& range, int wanted, Visit visit) {
+  mappings.visit(0, top, [&](uint64_t from, uint64_t to, const Range& other) {
+    if (other.kind != RangeKind::kGuest || !other.shared || !(other.protection & wanted)) return;
+    if (other.device != range.device || other.inode != range.inode) return;
+    // Both in offsets of the file.
+    uint64_t low = std::max(range.offset, other.offset);
+    uint64_t high = std::min(range.offset + (end - start), other.offset + (to - from));
+    if (low >= high) return;
+    uint64_t at = from + (low - other.offset);
+    if (at != start) visit(at, at + (high - low));
+  });
+}
+
+// A shared range became writable: code that was translated from another mapping of it is watched from now on only.
+void retire_aliases(uint64_t start, uint64_t end, const Range& range) {
+  if (!range.shared || !(range.protection & PROT_WRITE)) return;
+  std::vector<std::pair<uint64_t, uint64_t>> places;
+  {
+    std::lock_guard guard(list_lock);
+    visit_aliases(start, end, range, PROT_EXEC, [&](uint64_t from, uint64_t to) { places.emplace_back(from, to); });
+  }
+  for (auto [from, to] : places) runtime::invalidate_code(from, to - from);
+}
+
 // Whether a shared mapping of `fd` counts as sharing: files that only root can write do not.
 bool counts_as_shared(int fd, bool anonymous, Range& range) {
-  if (anonymous) return true;
+  if (anonymous) {
+    static uint64_t count = 0;
+    range.device = kAnonymousDevice;
+    range.inode = __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED);
+    range.offset = 0;
+    return true;
+  }
   struct stat status;
   if (fstat(fd, &status) != 0) return true;
   range.device = status.st_dev;
   range.inode = status.st_ino;
   return !(S_ISREG(status.st_mode) && status.st_uid == 0 && (status.st_mode & 022) == 0);
+}
+
+// The same for memory that the guest may write from now on.
+void note_new(uint64_t start, uint64_t end, const Range& range) {
+  note(start, end, range);
+  retire_aliases(start, end, range);
 }
 
 void unmap_guest_pieces(uint64_t start, uint64_t end) {
@@ -288,7 +330,7 @@ int64_t map_memory(uint64_t address, uint64_t length, int protection, int flags,
     where.hint = address & ~(alignment - 1);
     int64_t result =
         place(where, length, [&](uint64_t at) { return map_if_free(at, length, protection, flags, fd, offset); });
-    if (!failed(result)) note(static_cast<uint64_t>(result), static_cast<uint64_t>(result) + length, range);
+    if (!failed(result)) note_new(static_cast<uint64_t>(result), static_cast<uint64_t>(result) + length, range);
     return result;
   }
 
@@ -303,7 +345,7 @@ int64_t map_memory(uint64_t address, uint64_t length, int protection, int flags,
       if (taken) return -EEXIST;
     }
     int64_t result = map_if_free(address, length, protection, flags, fd, offset);
-    if (!failed(result)) note(address, address + length, range);
+    if (!failed(result)) note_new(address, address + length, range);
     return result;
   }
   auto saved = save_ranges(address, address + length);
@@ -316,7 +358,7 @@ int64_t map_memory(uint64_t address, uint64_t length, int protection, int flags,
     restore_ranges(saved);
     return result;
   }
-  note(address, address + length, range);
+  note_new(address, address + length, range);
   return result;
 }
 
@@ -360,6 +402,10 @@ int64_t protect_memory(uint64_t address, uint64_t length, int protection) {
   }
   // Another thread may have translated from here meanwhile and write-protected a page, which mprotect undid.
   runtime::invalidate_code(address, stop - address);
+  for (auto [start, range] : saved) {
+    range.protection = guest;
+    retire_aliases(start, range.end, range);
+  }
   return result;
 }
 
@@ -440,7 +486,7 @@ int64_t remap_memory(uint64_t address, uint64_t old_length, uint64_t new_length,
     restore_ranges(saved);
     return result;
   }
-  note(to, to + new_size, range);
+  note_new(to, to + new_size, range);
   return result;
 }
 
@@ -486,7 +532,7 @@ int64_t attach_shared_memory(int id, uint64_t address, int flags) {
   Range range;
   range.shared = true;
   range.inode = static_cast<uint64_t>(id);
-  range.device = UINT64_MAX;  // no file system has it
+  range.device = kSystemVDevice;
   range.protection = PROT_READ | (flags & SHM_RDONLY ? 0 : PROT_WRITE) | (flags & SHM_EXEC ? PROT_EXEC : 0);
   const auto host_flags = static_cast<uint64_t>(flags & ~(SHM_EXEC | SHM_REMAP | SHM_RND));
   auto attach = [&](uint64_t at, uint64_t extra) {
@@ -521,7 +567,7 @@ int64_t attach_shared_memory(int id, uint64_t address, int flags) {
     });
   }
   if (failed(result)) return result;
-  note(static_cast<uint64_t>(result), static_cast<uint64_t>(result) + length, range);
+  note_new(static_cast<uint64_t>(result), static_cast<uint64_t>(result) + length, range);
   std::lock_guard guard(list_lock);
   shared_segments[static_cast<uint64_t>(result)] = length;
   return result;
@@ -600,6 +646,20 @@ bool find_mapping(uint64_t address, runtime::GuestMapping& out) {
   out.inode = range->inode;
   out.offset = range->offset;
   return true;
+}
+
+size_t find_aliases(uint64_t address, uint64_t* out, size_t limit) {
+  std::lock_guard guard(list_lock);
+  uint64_t start = 0;
+  const Range* found = mappings.find(address, &start);
+  if (!found || !found->shared) return 0;
+  Range range = *found;
+  range.offset += address - start;
+  size_t count = 0;
+  visit_aliases(address, address + page, range, PROT_WRITE, [&](uint64_t from, uint64_t) {
+    if (count < limit) out[count++] = from;
+  });
+  return count;
 }
 
 void visit_mappings(uint64_t start, uint64_t end,

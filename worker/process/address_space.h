@@ -41,6 +41,8 @@ bool is_heap(uint64_t address);
 
 // For the runtime (Config::find_mapping).
 bool find_mapping(uint64_t address, runtime::GuestMapping& out);
+// For the runtime (Config::find_aliases).
+size_t find_aliases(uint64_t page, uint64_t* out, size_t limit);
 // Calls visit(start, end, range) for the guest's mappings within [start, end), with the list locked.
 void visit_mappings(uint64_t start, uint64_t end, const std::function<void(uint64_t, uint64_t, const Range&)>& visit);
 

@@ -225,6 +225,15 @@ std::string path_of_descriptor(int fd, const std::string& otherwise) {
   return path;
 }
 
+// Where the heap begins: behind the program with a random gap. Behind a program at a low address a large heap would
+// take all that MAP_32BIT can give out, so it goes above that.
+uint64_t heap_place(uint64_t program_end, uint64_t size) {
+  constexpr uint64_t kGap = 32 << 20, kLowStart = 0x40000000, kLowEnd = 0x80000000, kAbove = 0x100000000;
+  uint64_t start = (program_end + page_size() - 1) & ~(page_size() - 1);
+  if (start < kLowEnd && start + kGap + size > kLowStart) start = kAbove;
+  return start + random_pages(kGap);
+}
+
 Failure load_elf(const StartRequest& request, const std::string& path, File& file) {
   Program& program = the_program;
   program.executable = path_of_descriptor(file.fd, path);
@@ -233,8 +242,7 @@ Failure load_elf(const StartRequest& request, const std::string& path, File& fil
   Failure failure = load_file(path, file, true, main_file);
   if (failure.status) return failure;
   // The heap before everything else that goes to free places, so that it keeps its room.
-  place_heap(((main_file.end + page_size() - 1) & ~(page_size() - 1)) + random_pages(32 << 20),
-             program.options.heap_size);
+  place_heap(heap_place(main_file.end, program.options.heap_size), program.options.heap_size);
   if (main_file.layout.has_interpreter) {
     failure = load_interpreter(path, file, main_file.layout, interpreter);
     if (failure.status) return failure;
