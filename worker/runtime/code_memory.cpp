@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/shm.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -12,6 +13,20 @@
 
 namespace phybin::runtime {
 namespace {
+
+// A System V segment attached at `place` and, for writing, elsewhere: returns that, null on failure.
+char* attach_twice(char* place) {
+  const int id = shmget(IPC_PRIVATE, kCodeBytes, IPC_CREAT | 0600);
+  if (id < 0) return nullptr;
+  void* alias = shmat(id, nullptr, 0);
+  const bool attached = alias != reinterpret_cast<void*>(-1);
+  const bool placed = attached && shmat(id, place, SHM_REMAP) == place;
+  shmctl(id, IPC_RMID, nullptr);
+  if (attached && !placed) shmdt(alias);
+  if (!placed) return nullptr;
+  note_worker_range(reinterpret_cast<uint64_t>(alias), reinterpret_cast<uint64_t>(alias) + kCodeBytes);
+  return static_cast<char*>(alias);
+}
 
 // The same memory twice. A memfd is refused or deadly under RLIMIT_FSIZE (SIGXFSZ) and may be forbidden to be
 // executable (vm.memfd_noexec); shared anonymous memory can be doubled too, by mremap with an old size of 0.
@@ -40,7 +55,14 @@ bool map_code_twice(char* executable_place, char** writable) {
       static_cast<char*>(map_worker_memory(kCodeBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   if (alias == nullptr) return false;
   void* code = mremap(alias, 0, kCodeBytes, MREMAP_MAYMOVE | MREMAP_FIXED, executable_place);
-  if (code == MAP_FAILED || mprotect(code, kCodeBytes, PROT_READ | PROT_EXEC) != 0) {
+  if (code == MAP_FAILED) {
+    // qemu-user does not know that form.
+    unmap_worker_memory(alias, kCodeBytes);
+    alias = attach_twice(executable_place);
+    if (alias == nullptr) return false;
+    code = executable_place;
+  }
+  if (mprotect(code, kCodeBytes, PROT_READ | PROT_EXEC) != 0) {
     unmap_worker_memory(alias, kCodeBytes);
     return false;
   }
