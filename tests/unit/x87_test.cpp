@@ -441,12 +441,12 @@ TEST(X87, Stores) {
   const auto two_part = [&](const char* name, std::string bytes, Function low, Function high) {
     cases.push_back({name, std::move(bytes), [=](X87State& s, Memory& m, uint64_t&) {
                        const uint64_t first = low(&s, 0, 0);
-                       const uint64_t second = high(&s, 0, 0);
+                       const uint64_t second = high(&s, 1, 0);
                        if (s.result_suppressed == 0) m = {first, (m.high & ~uint64_t{0xffff}) | second};
                      }});
   };
-  two_part("fstp m80", memory_opcode(0xdb, 7), phybin_x87_fstp_m80_significand, phybin_x87_fstp_m80_sign_exponent);
-  two_part("fbstp", memory_opcode(0xdf, 6), phybin_x87_fbstp_low, phybin_x87_fbstp_high);
+  two_part("fstp m80", memory_opcode(0xdb, 7), phybin_x87_fst_m80_significand, phybin_x87_fst_m80_sign_exponent);
+  two_part("fbstp", memory_opcode(0xdf, 6), phybin_x87_fbst_low, phybin_x87_fbst_high);
   for (unsigned i : {0u, 1u, 6u}) {
     cases.push_back(plain("fst st" + std::to_string(i), opcode(0xdd, 0xd0 + i), phybin_x87_fst_sti, i, 0));
     cases.push_back(plain("fstp st" + std::to_string(i), opcode(0xdd, 0xd8 + i), phybin_x87_fst_sti, i, 1));

@@ -128,7 +128,8 @@ int run_thread(GuestState& state) {
       continue;
     }
     const uint64_t reason = phybin_enter(&state, code.host);
-    if (reason == EXIT_FAULT || reason == EXIT_SAFEPOINT || reason == EXIT_HELPER) rebuild_state(thread);
+    if (reason == EXIT_FAULT || reason == EXIT_SAFEPOINT || reason == EXIT_HELPER || reason == EXIT_TRAP_IN_PLACE)
+      rebuild_state(thread);
     thread.in_code.store(0);
     switch (reason) {
       case EXIT_LOOKUP:
@@ -145,6 +146,7 @@ int run_thread(GuestState& state) {
           handle_syscall(thread);
         break;
       case EXIT_TRAP:
+      case EXIT_TRAP_IN_PLACE:
         raise_trap(thread, static_cast<ir::TrapKind>(thread.trap_info & 0xff), thread.trap_info >> 8);
         break;
       case EXIT_FAULT:

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "worker/runtime/helpers/x87_state.h"
 #include "worker/runtime/regions.h"
 #include "worker/runtime/runtime.h"
 #include "worker/runtime/signals.h"
@@ -21,6 +22,7 @@ enum Vector : uint32_t {
   kInvalidOpcodeFault = 6,
   kGeneralProtectionFault = 13,
   kPageFault = 14,
+  kX87Error = 16,
 };
 
 // Bits of a page fault's error code.
@@ -66,6 +68,17 @@ void log_invalid_opcode(uint64_t rip) {
   config.log_line("undefined instruction at 0x%lx:%s", rip, text);
 }
 
+// The code that goes with the unmasked exceptions of the x87 (fpu__exception_code()).
+int x87_exception_code(const GuestState& state) {
+  const auto& unit = reinterpret_cast<const x87::X87State&>(state.x87);
+  const uint32_t pending = unit.status_word & ~unit.control_word;
+  if ((pending & x87::kInvalid) != 0) return FPE_FLTINV;
+  if ((pending & x87::kZeroDivide) != 0) return FPE_FLTDIV;
+  if ((pending & x87::kOverflow) != 0) return FPE_FLTOVF;
+  if ((pending & (x87::kDenormal | x87::kUnderflow)) != 0) return FPE_FLTUND;
+  return FPE_FLTRES;
+}
+
 }  // namespace
 
 void raise_trap(Thread& thread, ir::TrapKind kind, uint64_t immediate) {
@@ -80,6 +93,8 @@ void raise_trap(Thread& thread, ir::TrapKind kind, uint64_t immediate) {
       return raise_exception(thread, SIGTRAP, kSiKernel, 0, kBreakpointTrap, 0);
     case ir::TrapKind::kDivide:
       return raise_exception(thread, SIGFPE, FPE_INTDIV, rip, kDivideError, 0);
+    case ir::TrapKind::kX87:
+      return raise_exception(thread, SIGFPE, x87_exception_code(thread.state), rip, kX87Error, 0);
     case ir::TrapKind::kGeneralProtection:
       return raise_general_protection(thread, 0);
     case ir::TrapKind::kInt:

@@ -30,5 +30,6 @@
 #define EXIT_FAULT 4
 #define EXIT_SAFEPOINT 5
 #define EXIT_HELPER 6
+#define EXIT_TRAP_IN_PLACE 7  // as EXIT_TRAP, but by an UDF that the location tables know
 
 #define LOOKUP_MASK_BITS 11

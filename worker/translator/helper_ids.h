@@ -17,20 +17,39 @@ struct HelperResult {
 
 #define PHYBIN_LIGHT_HELPERS(HELPER)
 
-#define PHYBIN_STATE_HELPERS(HELPER) \
-  HELPER(string_compare)             \
-  HELPER(fxsave)                     \
-  HELPER(fxrstor)                    \
-  HELPER(cpuid)                      \
-  HELPER(rdtscp)                     \
-  HELPER(xgetbv)                     \
+// Light helpers of the x87: phybin_x87_NAME(X87State*, a, b) of runtime/helpers/x87_ops.h. They have one result.
+// clang-format off
+#define PHYBIN_X87_HELPERS(HELPER)                                                                         \
+  HELPER(fld_m32) HELPER(fld_m64) HELPER(fld_m80) HELPER(fld_i64) HELPER(fld_sti) HELPER(fld_constant)     \
+  HELPER(fbld) HELPER(fst_m32) HELPER(fst_m64) HELPER(fist) HELPER(fst_m80_significand)                    \
+  HELPER(fst_m80_sign_exponent) HELPER(fbst_low) HELPER(fbst_high) HELPER(fst_sti) HELPER(fxch)            \
+  HELPER(fcmov) HELPER(fadd) HELPER(fsub) HELPER(fmul) HELPER(fdiv) HELPER(arithmetic_memory) HELPER(fcom) \
+  HELPER(fcomi) HELPER(fchs) HELPER(fabs) HELPER(operation) HELPER(fincstp) HELPER(fdecstp) HELPER(ffree)  \
+  HELPER(fninit) HELPER(fnclex) HELPER(fldcw)
+// clang-format on
+
+#define PHYBIN_STATE_HELPERS(HELPER)                              \
+  HELPER(string_compare)                                          \
+  HELPER(fxsave)                                                  \
+  HELPER(fxrstor)                                                 \
+  /* a = guest address of the image, b = 1 for its 16-bit form */ \
+  HELPER(x87_fnstenv)                                             \
+  HELPER(x87_fldenv)                                              \
+  HELPER(x87_fnsave)                                              \
+  HELPER(x87_frstor)                                              \
+  HELPER(cpuid)                                                   \
+  HELPER(rdtscp)                                                  \
+  HELPER(xgetbv)                                                  \
   HELPER(divide) /* a = divisor, b = width | signed << 8; #DE as x86 raises it */
 
 enum class LightHelper : uint16_t {
 #define HELPER(name) k_##name,
   PHYBIN_LIGHT_HELPERS(HELPER)
 #undef HELPER
-      kCount
+#define HELPER(name) k_x87_##name,
+      PHYBIN_X87_HELPERS(HELPER)
+#undef HELPER
+          kCount
 };
 
 enum class StateHelper : uint16_t {

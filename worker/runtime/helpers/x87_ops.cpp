@@ -278,12 +278,13 @@ uint64_t phybin_x87_fist(X87State* state, uint64_t a, uint64_t) {
       [=](Float80 v, Context& context) { return to_integer(v, size, truncate, context); });
 }
 
-uint64_t phybin_x87_fstp_m80_significand(X87State* state, uint64_t, uint64_t) {
+uint64_t phybin_x87_fst_m80_significand(X87State* state, uint64_t, uint64_t) {
   return is_empty(*state, 0) ? kIndefinite.significand : st(*state, 0).significand;
 }
 
-uint64_t phybin_x87_fstp_m80_sign_exponent(X87State* state, uint64_t, uint64_t) {
-  return store_in_full(*state, true, kIndefinite.sign_exponent, [](Float80 v, Context&) { return v.sign_exponent; });
+uint64_t phybin_x87_fst_m80_sign_exponent(X87State* state, uint64_t pops, uint64_t) {
+  return store_in_full(*state, pops != 0, kIndefinite.sign_exponent,
+                       [](Float80 v, Context&) { return v.sign_exponent; });
 }
 
 uint64_t phybin_x87_fst_sti(X87State* state, uint64_t index, uint64_t pops) {

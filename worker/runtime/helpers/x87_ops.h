@@ -12,70 +12,14 @@
 #include <cstdint>
 
 #include "worker/runtime/helpers/x87_state.h"
+#include "worker/translator/x87_interface.h"
 
 namespace phybin::runtime::x87 {
 
-// Word `a` of register arithmetic: ST(destination) = ST(destination) op ST(source), or source op destination.
-inline constexpr uint64_t kReversed = 0x40;
-inline constexpr uint64_t kArithmeticPop = 0x80;
-constexpr uint64_t arithmetic_operands(unsigned destination, unsigned source, bool reversed, bool pops) {
-  return destination | source << 3 | (reversed ? kReversed : 0) | (pops ? kArithmeticPop : 0);
-}
-
-// Word `a` of arithmetic with a memory operand: the ModRM reg field of D8, DA, DC and DE, and what the operand is.
-enum MemoryOperation : uint64_t {
-  kMemoryAdd,
-  kMemoryMultiply,
-  kMemoryCompare,
-  kMemoryComparePop,
-  kMemorySubtract,
-  kMemorySubtractReversed,
-  kMemoryDivide,
-  kMemoryDivideReversed,
-};
-enum MemoryKind : uint64_t { kMemoryFloat32, kMemoryFloat64, kMemoryInteger };  // integers sign-extended to 64 bits
-constexpr uint64_t memory_arithmetic(MemoryOperation operation, MemoryKind kind) { return operation | kind << 3; }
-
-// Word `a` of the integer stores: the size in bits, and these.
-inline constexpr uint64_t kStorePop = 0x80;
-inline constexpr uint64_t kStoreTruncate = 0x100;
-
-// Word `a` of comparisons: i of ST(i), and these.
-inline constexpr uint64_t kCompareQuiet = 0x08;
-inline constexpr uint64_t kComparePop = 0x10;
-inline constexpr uint64_t kComparePopTwice = 0x20;
-
-// Instructions without an explicit operand that have no function of their own.
-enum Operation : uint64_t {
-  kFtst,
-  kFxam,
-  kFsqrt,
-  kFrndint,
-  kFscale,
-  kFxtract,
-  kFprem,
-  kFprem1,
-  kF2xm1,
-  kFyl2x,
-  kFyl2xp1,
-  kFptan,
-  kFpatan,
-  kFsin,
-  kFcos,
-  kFsincos,
-  kOperationCount,
-};
-
-// In the order of their opcodes, D9 E8 to D9 EE.
-enum Constant : uint64_t { kOne, kLog2Of10, kLog2OfE, kPi, kLog10Of2, kLogOf2, kZero };
+using namespace ::phybin::x87;
 
 // The value that a constant instruction loads under a control word.
 Float80 constant_value(Constant constant, uint32_t control);
-
-// EFLAGS bits returned by FCOMI.
-inline constexpr uint64_t kCarryFlag = 0x01;
-inline constexpr uint64_t kParityFlag = 0x04;
-inline constexpr uint64_t kZeroFlag = 0x40;
 
 // Sizes of the images of FNSTENV and FNSAVE, with 32-bit and 16-bit operand size, and of the x87 part of FXSAVE.
 enum ImageSizes : unsigned { kEnvironment32 = 28, kEnvironment16 = 14, kRegistersImage = 80, kFxsaveX87 = 160 };
@@ -101,11 +45,11 @@ uint64_t phybin_x87_fst_m64(PhybinX87State* state, uint64_t pops, uint64_t);
 // FIST, FISTP, FISTTP: size in bits with IntegerStoreFlags; the result is sign-extended.
 uint64_t phybin_x87_fist(PhybinX87State* state, uint64_t size_and_flags, uint64_t);
 // FSTP m80 and FBSTP are two calls: the first returns the low eight bytes and changes nothing, the second returns the
-// upper two, sets the flags and pops.
-uint64_t phybin_x87_fstp_m80_significand(PhybinX87State* state, uint64_t, uint64_t);
-uint64_t phybin_x87_fstp_m80_sign_exponent(PhybinX87State* state, uint64_t, uint64_t);
-uint64_t phybin_x87_fbstp_low(PhybinX87State* state, uint64_t, uint64_t);
-uint64_t phybin_x87_fbstp_high(PhybinX87State* state, uint64_t, uint64_t);
+// upper two, sets the flags and pops if `pops` is 1.
+uint64_t phybin_x87_fst_m80_significand(PhybinX87State* state, uint64_t, uint64_t);
+uint64_t phybin_x87_fst_m80_sign_exponent(PhybinX87State* state, uint64_t pops, uint64_t);
+uint64_t phybin_x87_fbst_low(PhybinX87State* state, uint64_t, uint64_t);
+uint64_t phybin_x87_fbst_high(PhybinX87State* state, uint64_t pops, uint64_t);
 uint64_t phybin_x87_fst_sti(PhybinX87State* state, uint64_t index, uint64_t pops);
 
 uint64_t phybin_x87_fxch(PhybinX87State* state, uint64_t index, uint64_t);

@@ -155,17 +155,17 @@ uint64_t packed_decimal(const X87State& state, uint16_t& high, uint32_t& flags) 
 
 }  // namespace
 
-uint64_t phybin_x87_fbstp_low(X87State* state, uint64_t, uint64_t) {
+uint64_t phybin_x87_fbst_low(X87State* state, uint64_t, uint64_t) {
   uint16_t high;
   uint32_t flags;
   return packed_decimal(*state, high, flags);
 }
 
-uint64_t phybin_x87_fbstp_high(X87State* state, uint64_t, uint64_t) {
+uint64_t phybin_x87_fbst_high(X87State* state, uint64_t pops, uint64_t) {
   uint16_t high;
   uint32_t flags;
   packed_decimal(*state, high, flags);
-  if (commit_store(*state, flags)) pop(*state);
+  if (commit_store(*state, flags) && pops != 0) pop(*state);
   return high;
 }
 

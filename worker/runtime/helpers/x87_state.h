@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "worker/runtime/helpers/x87_float80.h"
+#include "worker/translator/x87_interface.h"
 
 namespace phybin::runtime::x87 {
 
@@ -34,6 +35,11 @@ struct X87State {
 static_assert(std::is_standard_layout_v<X87State>);
 static_assert(sizeof(Float80) == 16 && offsetof(Float80, significand) == 0 && offsetof(Float80, sign_exponent) == 8);
 static_assert(sizeof(X87State) == 160);
+static_assert(::phybin::x87::kControlWordOffset == offsetof(GuestState, x87) + offsetof(X87State, control_word) &&
+              ::phybin::x87::kStatusWordOffset == offsetof(GuestState, x87) + offsetof(X87State, status_word) &&
+              ::phybin::x87::kTopOffset == offsetof(GuestState, x87) + offsetof(X87State, top) &&
+              ::phybin::x87::kOccupiedOffset == offsetof(GuestState, x87) + offsetof(X87State, occupied) &&
+              ::phybin::x87::kSuppressedOffset == offsetof(GuestState, x87) + offsetof(X87State, result_suppressed));
 
 inline uint16_t full_status_word(const X87State& state) {
   return static_cast<uint16_t>(state.status_word | state.top << 11);

@@ -169,10 +169,12 @@ enum class ResultClass : uint8_t { kNone, kInt, kVec };
   OP(Return,           None, "---", kSideEffect | kTerminator | kCanFault) /* imm = bytes released besides */        \
   OP(Syscall,          None, "---", kSideEffect | kTerminator)                                                       \
   OP(Trap,             None, "---", kSideEffect | kTerminator) /* aux = TrapKind, at this instruction */             \
-  PHYBIN_IR_VECTOR_OPCODES(OP)
+  PHYBIN_IR_VECTOR_OPCODES(OP)                                                                                       \
+  PHYBIN_IR_X87_OPCODES(OP)
 // clang-format on
 
 #include "worker/translator/ir/vector_opcodes.inc"
+#include "worker/translator/ir/x87_opcodes.inc"
 
 enum class Opcode : uint16_t {
 #define OP(name, result, operands, properties) k##name,
@@ -197,7 +199,7 @@ enum class AfKind : uint8_t { kPlain, kSum, kDifference, kNegation };
 enum class FenceKind : uint8_t { kLoad, kStore, kFull };
 enum class StringOp : uint8_t { kMovs, kStos, kLods, kScas, kCmps };
 enum class RepKind : uint8_t { kNone, kRep, kRepne };
-enum class TrapKind : uint8_t { kInvalidOpcode, kBreakpoint, kDivide, kGeneralProtection, kInt, kDecodeFault };
+enum class TrapKind : uint8_t { kInvalidOpcode, kBreakpoint, kDivide, kGeneralProtection, kInt, kDecodeFault, kX87 };
 
 struct Op {
   Opcode code = Opcode::kInvalid;

@@ -1,9 +1,10 @@
-// Which lifter serves which mnemonic; MMX and SSE have a table of their own (sse_table.cpp). A mnemonic that is in
-// neither is not implemented.
+// Which lifter serves which mnemonic; MMX and SSE, and the x87, have tables of their own (sse_table.cpp,
+// x87_table.cpp). A mnemonic that is in none is not implemented.
 #include <array>
 
 #include "worker/translator/lift/lift_functions.h"
 #include "worker/translator/lift/sse.h"
+#include "worker/translator/lift/x87.h"
 
 namespace phybin::lift {
 
@@ -136,7 +137,9 @@ constexpr Table kTable = make_table();
 
 LiftFunction lift_function(Mnemonic mnemonic) {
   const LiftFunction function = kTable[static_cast<std::size_t>(mnemonic)];
-  return function != nullptr ? function : sse_form(mnemonic).lift;
+  if (function != nullptr) return function;
+  const LiftFunction sse = sse_form(mnemonic).lift;
+  return sse != nullptr ? sse : x87_form(mnemonic).lift;
 }
 
 }  // namespace phybin::lift

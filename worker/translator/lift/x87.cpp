@@ -1,0 +1,216 @@
+// See x87.h.
+#include "worker/translator/lift/x87.h"
+
+namespace phybin::lift {
+
+using decode::OperandKind;
+using namespace x87;  // NOLINT: the file is about nothing else
+
+namespace {
+
+const X87Form& form_of(const Lifter& l) { return x87_form(l.in.mnemonic); }
+
+void check(Lifter& l) { l.b.op(Opcode::kX87Check, 0); }
+
+ValueId call(Lifter& l, LightHelper helper, ValueId x = kNoValue, ValueId y = kNoValue) {
+  return l.b.op(Opcode::kCallHelper, 64, x, y, kNoValue, static_cast<int64_t>(helper));
+}
+
+ValueId call_word(Lifter& l, LightHelper helper, uint64_t x, ValueId y = kNoValue) {
+  return call(l, helper, l.b.constant(static_cast<int64_t>(x)), y);
+}
+
+// i of the last operand, ST(i).
+unsigned stack_index(const Lifter& l) { return l.operand(l.in.operand_count - 1u).reg; }
+
+// Stores unless an exception keeps the value away; then pops.
+void store(Lifter& l, const Address& m, ValueId value, uint8_t width, bool pops) {
+  l.b.op(Opcode::kX87Store, width, m.base, m.index, value, m.disp, m.scale, pops ? 1 : 0);
+}
+
+// The two parts of a 10-byte store.
+void store_pair(Lifter& l, LightHelper low, LightHelper high) {
+  const Address m = l.memory_address();
+  const ValueId first = call(l, low);
+  const ValueId second = call_word(l, high, 0);
+  store(l, m, first, 64, false);
+  Address upper = m;
+  upper.disp += 8;
+  store(l, upper, second, 16, true);
+}
+
+// Loads the two parts of a 10-byte operand.
+struct Pair {
+  ValueId low, high;
+};
+Pair load_pair(Lifter& l) {
+  Address m = l.memory_address();
+  const ValueId low = l.load(m, 64);
+  m.disp += 8;
+  return {low, l.load(m, 16)};
+}
+
+ValueId load_integer(Lifter& l) {
+  const Address m = l.memory_address();
+  const uint8_t width = l.width(0);
+  if (width == 64) return l.load(m, 64);
+  return l.b.op(Opcode::kLoadSigned, width, m.base, m.index, kNoValue, m.disp, m.scale, 64);
+}
+
+constexpr uint64_t kOperationMask = 7;
+
+void memory_arithmetic(Lifter& l, uint64_t operation, MemoryKind kind, ValueId bits) {
+  const uint64_t word = memory_arithmetic(static_cast<MemoryOperation>(operation), kind);
+  call_word(l, LightHelper::k_x87_arithmetic_memory, word, bits);
+}
+
+MemoryKind float_kind(const Lifter& l) { return l.width(0) == 32 ? kMemoryFloat32 : kMemoryFloat64; }
+
+ValueId get_state(Lifter& l, uint8_t width, uint32_t offset) {
+  return l.b.op(Opcode::kGetState, width, kNoValue, kNoValue, kNoValue, offset);
+}
+
+}  // namespace
+
+void lift_x87_call_no_wait(Lifter& l) { call_word(l, form_of(l).helper, form_of(l).detail); }
+
+void lift_x87_call(Lifter& l) {
+  check(l);
+  lift_x87_call_no_wait(l);
+}
+
+void lift_x87_indexed(Lifter& l) {
+  check(l);
+  call_word(l, form_of(l).helper, stack_index(l));
+}
+
+// Register forms list both operands, destination first; FADDP and so on have ST(0) as the source.
+void lift_x87_arithmetic(Lifter& l) {
+  check(l);
+  const X87Form& form = form_of(l);
+  if (l.is_memory(0)) {
+    memory_arithmetic(l, form.detail & kOperationMask, float_kind(l), l.read(0));
+    return;
+  }
+  const bool reversed = (form.detail & kReversed) != 0, pops = (form.detail & kArithmeticPop) != 0;
+  call_word(l, form.helper, arithmetic_operands(l.operand(0).reg, l.operand(1).reg, reversed, pops));
+}
+
+void lift_x87_integer_arithmetic(Lifter& l) {
+  check(l);
+  memory_arithmetic(l, form_of(l).detail, kMemoryInteger, load_integer(l));
+}
+
+void lift_fcom(Lifter& l) {
+  check(l);
+  const X87Form& form = form_of(l);
+  if (l.in.operand_count != 0 && l.is_memory(0)) {
+    const uint64_t operation = (form.detail & kComparePop) != 0 ? kMemoryComparePop : kMemoryCompare;
+    memory_arithmetic(l, operation, float_kind(l), l.read(0));
+    return;
+  }
+  // FCOMPP and FUCOMPP list no operand: it is ST(1).
+  call_word(l, form.helper, form.detail | (l.in.operand_count != 0 ? stack_index(l) : 1));
+}
+
+void lift_ficom(Lifter& l) { lift_x87_integer_arithmetic(l); }
+
+void lift_fcomi(Lifter& l) {
+  check(l);
+  const ValueId flags = call_word(l, form_of(l).helper, form_of(l).detail | stack_index(l));
+  l.b.op(Opcode::kSetNzcv, 64, flags, kNoValue, kNoValue, 0, 0, 0, ir::kNzcv);
+  // Raw PF: a byte whose parity is odd when PF is clear; bit 4 of both is 0, as AF is.
+  const ValueId pf = l.b.op(Opcode::kExtract, 1, flags, kNoValue, kNoValue, 0, 2);
+  l.b.set_pf(l.b.op_imm(Opcode::kXor, 32, pf, 1));
+  l.b.set_af(ir::AfKind::kPlain, flags, kNoValue, 0);
+}
+
+void lift_fcmov(Lifter& l) {
+  check(l);
+  const ValueId taken = l.b.op_condition(Opcode::kSetCc, 32, l.in.condition);
+  call_word(l, form_of(l).helper, stack_index(l), taken);
+}
+
+void lift_fld(Lifter& l) {
+  check(l);
+  if (!l.is_memory(0)) {
+    call_word(l, LightHelper::k_x87_fld_sti, stack_index(l));
+  } else if (l.operand(0).size == 10) {
+    const Pair value = load_pair(l);
+    call(l, LightHelper::k_x87_fld_m80, value.low, value.high);
+  } else {
+    const bool is_double = l.width(0) == 64;
+    call(l, is_double ? LightHelper::k_x87_fld_m64 : LightHelper::k_x87_fld_m32, l.read(0));
+  }
+}
+
+void lift_fild(Lifter& l) {
+  check(l);
+  call(l, LightHelper::k_x87_fld_i64, load_integer(l));
+}
+
+void lift_fbld(Lifter& l) {
+  check(l);
+  const Pair value = load_pair(l);
+  call(l, LightHelper::k_x87_fbld, value.low, value.high);
+}
+
+void lift_fst(Lifter& l) {
+  check(l);
+  const bool pops = form_of(l).detail != 0;
+  if (!l.is_memory(0)) {
+    call_word(l, LightHelper::k_x87_fst_sti, stack_index(l), l.b.constant(pops ? 1 : 0));
+  } else if (l.operand(0).size == 10) {
+    store_pair(l, LightHelper::k_x87_fst_m80_significand, LightHelper::k_x87_fst_m80_sign_exponent);
+  } else {
+    const Address m = l.memory_address();
+    const bool is_double = l.width(0) == 64;
+    const ValueId bits = call_word(l, is_double ? LightHelper::k_x87_fst_m64 : LightHelper::k_x87_fst_m32, 0);
+    store(l, m, bits, l.width(0), pops);
+  }
+}
+
+void lift_fbstp(Lifter& l) {
+  check(l);
+  store_pair(l, LightHelper::k_x87_fbst_low, LightHelper::k_x87_fbst_high);
+}
+
+void lift_fist(Lifter& l) {
+  check(l);
+  const Address m = l.memory_address();
+  const uint64_t detail = form_of(l).detail;
+  const ValueId value = call_word(l, LightHelper::k_x87_fist, l.width(0) | (detail & kStoreTruncate));
+  store(l, m, value, l.width(0), (detail & kStorePop) != 0);
+}
+
+void lift_ffree(Lifter& l) {
+  check(l);
+  call_word(l, LightHelper::k_x87_ffree, stack_index(l), l.b.constant(form_of(l).detail));
+}
+
+void lift_fwait(Lifter& l) { check(l); }
+
+void lift_fldcw(Lifter& l) {
+  check(l);
+  call(l, LightHelper::k_x87_fldcw, l.read(0));
+}
+
+void lift_fnstcw(Lifter& l) { l.write(0, get_state(l, 16, kControlWordOffset)); }
+
+void lift_fnstsw(Lifter& l) {
+  const ValueId top = l.b.op_imm(Opcode::kShiftLeft, 32, get_state(l, 8, kTopOffset), 11);
+  l.write(0, l.b.op(Opcode::kOr, 32, get_state(l, 16, kStatusWordOffset), top));
+}
+
+void lift_x87_image_no_wait(Lifter& l) {
+  const ValueId address = l.address_value(l.memory_address());
+  const ValueId operand16 = l.b.constant(l.in.operand_size == 2 ? 1 : 0);
+  l.b.op(Opcode::kCallState, 64, address, operand16, kNoValue, form_of(l).detail);
+}
+
+void lift_x87_image(Lifter& l) {
+  check(l);
+  lift_x87_image_no_wait(l);
+}
+
+}  // namespace phybin::lift
