@@ -181,11 +181,23 @@ void queue_signal(Thread& thread, const SignalInfo& info, ucontext_t& context) {
   if (in_range(pc, phybin_syscall_begin, phybin_syscall_end)) pc = reinterpret_cast<uint64_t>(phybin_syscall_abort);
 }
 
+// On a host thread that is not yet, or no longer, in run_thread(): stays pending until the guest's mask is installed.
+void postpone(const SignalInfo& info, ucontext_t& context) {
+  uint64_t mask;
+  memcpy(&mask, &context.uc_sigmask, sizeof mask);
+  mask |= signal_bit(info.signal);
+  memcpy(&context.uc_sigmask, &mask, sizeof mask);
+  syscall(SYS_rt_tgsigqueueinfo, getpid(), gettid(), info.signal, &info);
+}
+
 void handler(int signal, SignalInfo* info, ucontext_t* context) {
   Thread* thread = this_thread;
   const bool synchronous = (signal_bit(signal) & kWorkerSignals) != 0 && info->code > 0;
   if (!synchronous) {
-    if (thread != nullptr) queue_signal(*thread, *info, *context);
+    if (thread != nullptr)
+      queue_signal(*thread, *info, *context);
+    else
+      postpone(*info, *context);
     return;
   }
   if (handle_fault(thread, *info, *context)) return;

@@ -38,8 +38,12 @@ enum ActionFlag : uint64_t {
 enum AlternateStackFlag : int32_t { kStackOn = 1, kStackDisabled = 2, kStackAutoDisarm = INT32_MIN };
 inline constexpr uint64_t kMinimalStack = 2048;
 
-GuestAction guest_action(int signal);
-void set_guest_action(int signal, const GuestAction& action);  // and the host's disposition with it
+// Dispositions are the process's; a child of vfork shares the memory but not them (take_own_actions).
+struct ActionTable {
+  GuestAction actions[kSignals + 1];
+};
+
+void drop_own_actions(Thread& thread);
 
 // The thread's host mask follows its guest mask; while a signal is queued everything is blocked.
 void apply_guest_mask(Thread& thread);

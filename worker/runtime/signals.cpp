@@ -19,7 +19,14 @@ namespace phybin::runtime {
 namespace {
 
 pthread_mutex_t action_mutex = PTHREAD_MUTEX_INITIALIZER;
-GuestAction actions[kSignals + 1];
+ActionTable process_actions;
+
+ActionTable& action_table() {
+  ActionTable* own = this_thread != nullptr ? this_thread->own_actions : nullptr;
+  return own != nullptr ? *own : process_actions;
+}
+
+GuestAction* actions() { return action_table().actions; }
 
 constexpr uint64_t kDefault = 0, kIgnore = 1;
 constexpr uint64_t kIgnoredByDefault =
@@ -43,11 +50,11 @@ void default_action(int signal) {
 void deliver(Thread& thread, const SignalInfo& info, const Fault* fault) {
   const int signal = info.signal;
   pthread_mutex_lock(&action_mutex);
-  const GuestAction action = actions[signal];
+  const GuestAction action = actions()[signal];
   const bool handled = action.handler != kDefault && action.handler != kIgnore;
   if (handled && (action.flags & kResetHandler) != 0) {
-    actions[signal].handler = kDefault;
-    set_host_disposition(signal, actions[signal]);
+    actions()[signal].handler = kDefault;
+    set_host_disposition(signal, actions()[signal]);
   }
   pthread_mutex_unlock(&action_mutex);
 
@@ -92,7 +99,7 @@ uint64_t inherited_mask() {
 void prepare_exec() {
   block_all_signals();
   for (int signal = 1; signal <= kSignals; ++signal) {
-    if ((kWorkerSignals & signal_bit(signal)) != 0 && actions[signal].handler == kIgnore) ignore_on_host(signal);
+    if ((kWorkerSignals & signal_bit(signal)) != 0 && actions()[signal].handler == kIgnore) ignore_on_host(signal);
   }
   set_host_mask(this_thread->guest_mask);
 }
@@ -108,6 +115,14 @@ void signals_after_fork_child() {
   this_thread->held = 0;
   apply_guest_mask(*this_thread);
 }
+
+void take_own_actions(GuestState& child) {
+  pthread_mutex_lock(&action_mutex);
+  thread_of(child).own_actions = new ActionTable(action_table());
+  pthread_mutex_unlock(&action_mutex);
+}
+
+void drop_own_actions(Thread& thread) { delete thread.own_actions; }
 
 void start_thread_signals(Thread& thread) {
   stack_t stack = {};
@@ -155,11 +170,9 @@ void service_signals(Thread& thread) {
   }
 }
 
-GuestAction guest_action(int signal) { return actions[signal]; }
-
 void initialise_actions() {
   for (int signal = 1; signal <= kSignals; ++signal) {
-    if (host_disposition(signal) == kIgnore) actions[signal].handler = kIgnore;
+    if (host_disposition(signal) == kIgnore) actions()[signal].handler = kIgnore;
   }
 }
 
@@ -170,9 +183,9 @@ int64_t sys_rt_sigaction(int signal, uint64_t action, uint64_t old_action, size_
   if (action != 0 && !read_guest(action, wanted)) return -EFAULT;
   wanted.mask &= ~kUnblockable;
   pthread_mutex_lock(&action_mutex);
-  const GuestAction before = actions[signal];
+  const GuestAction before = actions()[signal];
   if (action != 0) {
-    actions[signal] = wanted;
+    actions()[signal] = wanted;
     set_host_disposition(signal, wanted);
   }
   pthread_mutex_unlock(&action_mutex);

@@ -30,6 +30,10 @@ uint64_t host_mask(uint64_t guest_mask);
 // Raises a synchronous signal in the calling guest thread, at state.rip, before it runs on.
 void raise_synchronous(GuestState& state, int signal, int code, uint64_t address);
 
+// For the state of a child made with CLONE_VM but without CLONE_SIGHAND (vfork), before it runs: what it does to its
+// dispositions is not the parent's.
+void take_own_actions(GuestState& child);
+
 // Around execve: gives the host thread the guest's mask and ignored signals, which the new program inherits. The
 // second is for an execve that failed.
 void prepare_exec();

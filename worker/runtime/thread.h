@@ -66,9 +66,10 @@ struct Thread {
   bool state_replaced = false;  // the system call set all registers itself (rt_sigreturn)
 
   // Signals.
-  uint64_t guest_mask = 0;  // bit n-1: signal n is blocked
-  SignalInfo queued;        // valid while pending is set
-  uint64_t held = 0;        // signals that came while the guest blocked them but the host did not
+  struct ActionTable* own_actions = nullptr;  // of a child of vfork; else the process's table counts
+  uint64_t guest_mask = 0;                    // bit n-1: signal n is blocked
+  SignalInfo queued;                          // valid while pending is set
+  uint64_t held = 0;                          // signals that came while the guest blocked them but the host did not
   SignalInfo held_info[6];
   bool has_fault = false;  // `fault` waits for delivery
   Fault fault;

@@ -125,6 +125,7 @@ void destroy_thread_state(GuestState* state) {
   if (thread->next != nullptr) thread->next->previous = thread->previous;
   if (first_thread == thread) first_thread = thread->next;
   unlock_thread_list();
+  drop_own_actions(*thread);
   unmap_worker_memory(thread->shadow_mapping, shadow_stack_bytes());
   unmap_worker_memory(poll_page(*thread), thread_bytes());
 }

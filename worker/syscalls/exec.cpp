@@ -16,6 +16,7 @@
 #include "worker/process/core/elf_file.h"
 #include "worker/process/descriptors.h"
 #include "worker/process/proc_views.h"
+#include "worker/runtime/signals.h"
 #include "worker/syscalls/handlers.h"
 
 namespace phybin::syscalls {
@@ -161,7 +162,7 @@ int64_t run_worker(const std::vector<uint64_t>& arguments, const std::vector<uin
   return result;
 }
 
-int64_t execute(const Target& target, uint64_t argv, uint64_t envp) {
+int64_t replace_process(const Target& target, uint64_t argv, uint64_t envp) {
   Who who;
   if (int error = decide(target, who)) return -error;
   std::vector<uint64_t> arguments, environment;
@@ -198,6 +199,14 @@ int64_t execute(const Target& target, uint64_t argv, uint64_t envp) {
   if (!arguments.empty()) all.insert(all.end(), arguments.begin() + 1, arguments.end());
   all.push_back(0);
   return run_worker(all, environment);
+}
+
+// The new program inherits the guest's signal mask and what it ignores.
+int64_t execute(const Target& target, uint64_t argv, uint64_t envp) {
+  runtime::prepare_exec();
+  const int64_t result = replace_process(target, argv, envp);
+  runtime::undo_prepare_exec();
+  return result;
 }
 
 // The program that runs, under its name in /proc.

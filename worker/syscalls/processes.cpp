@@ -12,6 +12,7 @@
 
 #include "worker/process/address_space.h"
 #include "worker/process/descriptors.h"
+#include "worker/runtime/signals.h"
 #include "worker/runtime/thread.h"
 #include "worker/runtime/worker_memory.h"
 #include "worker/syscalls/handlers.h"
@@ -81,6 +82,7 @@ int64_t spawn_sharing_memory(GuestState& state, const CloneRequest& request) {
   int64_t result = -ENOMEM;
   if (child.state) {
     runtime::copy_registers(*child.state, state);
+    runtime::take_own_actions(*child.state);
     child.state->gpr[0] = 0;
     constexpr uint64_t kOurs = CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | CLONE_SETTLS | CLONE_PARENT_SETTID;
     result = clone(run_shared_child, stack + kStackSize, static_cast<int>(request.flags & ~kOurs), &child);
