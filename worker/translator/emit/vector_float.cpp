@@ -242,29 +242,4 @@ void emit_FRound(Emitter& e, const Op& op) {
   }
 }
 
-// x86 gives 12 bits of the result, without saying which: the full quotient is as good and better.
-void emit_FReciprocal(Emitter& e, const Op& op) {
-  const Vec a = e.use_vec(op.a);
-  const Vec d = e.def_vec(op);
-  e.a.vfmov_imm(true, kS, kVecScratch0, 0x70);  // 1.0
-  if (is_packed(op)) {
-    e.a.vfdiv(true, kS, d, kVecScratch0, a);
-  } else {
-    e.a.fdiv(kS, d, kVecScratch0, a);
-  }
-}
-
-void emit_FReciprocalSqrt(Emitter& e, const Op& op) {
-  const Vec a = e.use_vec(op.a);
-  const Vec d = e.def_vec(op);
-  e.a.vfmov_imm(true, kS, kVecScratch0, 0x70);  // 1.0
-  if (is_packed(op)) {
-    e.a.vfsqrt(true, kS, kVecScratch1, a);
-    e.a.vfdiv(true, kS, d, kVecScratch0, kVecScratch1);
-  } else {
-    e.a.fsqrt(kS, kVecScratch1, a);
-    e.a.fdiv(kS, d, kVecScratch0, kVecScratch1);
-  }
-}
-
 }  // namespace phybin::emit
