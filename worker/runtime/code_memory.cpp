@@ -128,12 +128,15 @@ uint64_t append_code(Chunk& chunk, const RegionCode& region, uint32_t region_id)
   const size_t first_pair = chunk.pairs.size();
   char* writable = chunk.writable + chunk.used;
   char* code = chunk.code + chunk.used;
-  for (const SlotPair& pair : region.slot_pairs) chunk.pairs.push_back({pair.target, region_id, kNoChunk, 0, false});
+  for (const SlotPair& pair : region.slot_pairs) {
+    chunk.slot(chunk.pairs.size())[2] = pair.target;
+    chunk.pairs.push_back({pair.target, region_id, kNoChunk, 0, false});
+  }
   memcpy(writable, region.words.data(), bytes);
   for (const SlotUse& use : region.slots) {
-    const char* slot = reinterpret_cast<char*>(chunk.slot(first_pair + use.pair) + (use.second != 0 ? 1 : 0));
+    const char* slot = reinterpret_cast<char*>(chunk.slot(first_pair + use.pair));
     auto* word = reinterpret_cast<uint32_t*>(writable + use.code_offset);
-    *word = with_displacement(*word, slot - (code + use.code_offset), use.is_adr != 0);
+    *word = with_displacement(*word, slot - (code + use.code_offset), use.is_adr);
   }
   synchronise_caches(writable, code, bytes);
   // Regions start on a cache line of 16 bytes at least: what jumps to their first instruction fetches whole groups.

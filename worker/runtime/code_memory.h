@@ -1,7 +1,7 @@
 // Code memory: chunks that hold translations and the slots they are linked through.
 //
-// A chunk is 1 MiB of address space: code from the front, one 8-byte slot after another from the back part, so that
-// LDR (literal) reaches every slot. The code part is mapped twice, writable at one place and executable at another
+// A chunk is 1 MiB of address space: code from the front, slots in the back part, so that LDR (literal) reaches every
+// slot. A pair of slots is three words: the two slots and the guest address that they lead to. The code part is mapped twice, writable at one place and executable at another
 // (W^X), and written once: it is appended to, never changed, and freed as a whole. Slots are ordinary private data.
 // Everything here is called with the code lock held (regions.h).
 #pragma once
@@ -16,6 +16,7 @@ namespace phybin::runtime {
 
 inline constexpr size_t kChunkBytes = 1 << 20;
 inline constexpr size_t kSlotBytes = 192 << 10;
+inline constexpr size_t kSlotPairBytes = 24;
 inline constexpr size_t kCodeBytes = kChunkBytes - kSlotBytes;
 
 // What a pair of slots is for. Pairs that lead to the same target form a list, so that they can be reset.
@@ -37,9 +38,9 @@ struct Chunk {
   bool retired = false;
   uint64_t retire_epoch = 0;
 
-  uint64_t* slot(size_t pair) { return reinterpret_cast<uint64_t*>(code + kCodeBytes) + 2 * pair; }
+  uint64_t* slot(size_t pair) { return reinterpret_cast<uint64_t*>(code + kCodeBytes + pair * kSlotPairBytes); }
   bool has_room(size_t code_bytes, size_t new_pairs) const {
-    return writable != nullptr && used + code_bytes <= kCodeBytes && (pairs.size() + new_pairs) * 16 <= kSlotBytes;
+    return writable != nullptr && used + code_bytes <= kCodeBytes && (pairs.size() + new_pairs) * kSlotPairBytes <= kSlotBytes;
   }
 };
 

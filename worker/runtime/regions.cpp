@@ -353,7 +353,7 @@ void link_slot(uint64_t slot, uint64_t guest) {
   Chunk* chunk = chunk_of(slot);
   if (chunk == nullptr || chunk->retired) return;
   const uint64_t first = reinterpret_cast<uint64_t>(chunk->slot(0));
-  const size_t pair = (slot - first) / 16;
+  const size_t pair = (slot - first) / kSlotPairBytes;
   if (slot < first || pair >= chunk->pairs.size()) return;
   SlotPairRecord& record = chunk->pairs[pair];
   if (record.target != guest || record.linked) return;

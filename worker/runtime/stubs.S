@@ -135,7 +135,13 @@ FUNCTION phybin_leave
   b save_and_leave
   .endm
 
-FUNCTION phybin_stub_resolve_slot   // x16 = target, x17 = slot pair
+// The first slot of the pair was empty; flags are canonical now, so the second one will do.
+FUNCTION phybin_stub_resolve_slot   // x17 = slot pair
+  ldr x16, [x17, #8]
+  cbz x16, 1f
+  br x16
+1:
+  ldr x16, [x17, #16]
   mov x7, #THREAD_SLOT
   str x17, [STATE, x7]
   str x16, [STATE, #STATE_RIP]
@@ -170,7 +176,11 @@ FUNCTION phybin_stub_lookup         // x16 = target, canonical flags
 
 // A return whose shadow stack entry was another: the right one may be a few frames out (longjmp, exceptions, tail
 // calls that popped), or one that was popped before. Any entry with the right guest address is good, wherever it is.
-FUNCTION phybin_stub_return_miss    // x16 = target, canonical flags, entry popped
+FUNCTION phybin_stub_return_miss    // x16 = target, x17 = key of the entry popped - x16, x30 = its code, canonical flags
+  eor x17, x17, #0x8000000000000000
+  cbnz x17, 3f
+  ret x30                           // the entry was right, for code that takes canonical flags
+3:
   mov x6, #THREAD_SHADOW_TOP
   add x6, STATE, x6
   ldp x6, x5, [x6]                  // top, bottom

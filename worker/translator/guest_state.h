@@ -16,16 +16,14 @@ inline constexpr int kPollDisplacement = -256;  // bytes from the state to the w
 // Code that every translation may call, reached through GuestState::stubs: translations hold no host address.
 // Contracts (registers in and out) stand in runtime/stubs.S and emit/exits.cpp.
 enum class Stub : uint8_t {
-  kResolveSlot,       // x16 = guest target, x17 = address of the slot; flags need not be canonical: target takes none
-  kResolveSlotFlags,  // the same with canonical flags: fills the second slot of the pair (x17 points to it)
-  kLookup,            // x16 = guest target whose table probe missed, flags not canonical
-  kLookupFlags,       // x16 = guest target, flags canonical
-  kReturnMiss,        // x16 = guest target, flags canonical, shadow stack already popped
-  kSyscall,           // x16 = guest address of the next instruction
-  kTrap,              // x16 = guest address of the trapping instruction, w17 = TrapKind | imm << 8
-  kHelper,            // w16 = HelperId, arguments in x1..x3, results x0, x1; keeps all but x0-x7, x16, x17, x30
-  kHelperState,  // w16 = HelperId, arguments in x1, x2; whole guest state is in memory meanwhile; may not return here
-  kFixNan,       // exact NaN results; see emit/vector_float.cpp
+  kResolveSlot,  // x17 = address of a slot pair whose first slot is empty, flags canonical
+  kLookup,       // x16 = guest target whose table probe missed, flags canonical
+  kReturnMiss,   // x16 = guest target, flags canonical, shadow stack popped: x17 = its key - target, x30 = its code
+  kSyscall,      // x16 = guest address of the next instruction
+  kTrap,         // x16 = guest address of the trapping instruction, w17 = TrapKind | imm << 8
+  kHelper,       // w16 = LightHelper, arguments in x1..x3, results x0, x1; keeps all but x0-x7, x16, x17, x30
+  kHelperState,  // w16 = StateHelper, arguments in x1, x2, x3 = guest address of the instruction; whole guest state
+                 // is in memory meanwhile; may not return here
   kCount
 };
 

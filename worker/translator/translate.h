@@ -36,13 +36,13 @@ struct TranslateInput {
   bool all_flags_at_exit = false;
 };
 
-// An 8-byte slot wanted by the code: the word at `code_offset` is `ldr xN, <slot>` with an empty imm19. Slots come in
-// pairs at consecutive addresses; a request names the pair and which of the two the instruction loads.
+// A use of a pair of slots, which lie at consecutive addresses: the word at `code_offset` is `ldr xN, <first slot>`
+// or `adr xN, <pair>` with an empty displacement. The first slot links to code that takes no flags on entry, the
+// second one to code that takes canonical flags (docs/design.md, "Flags at exits").
 struct SlotUse {
   uint32_t code_offset;  // bytes
   uint16_t pair;         // index into RegionCode::slot_pairs
-  uint8_t second;        // 0: links to code without flags on entry; 1: to code that takes canonical flags
-  uint8_t is_adr;        // the instruction is ADR of the slot, not LDR (literal)
+  bool is_adr;
 };
 
 struct SlotPair {

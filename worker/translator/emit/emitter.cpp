@@ -60,7 +60,6 @@ Emitter::Emitter(EmitterMemory& memory, const ir::Region& region_in, const Trans
       cold_(memory.cold) {
   memory.clear();
   values_.resize(region.ops.size());
-  for (std::size_t i = 0; i < region.ops.size(); ++i) values_[i].remaining = region.ops[i].uses;
   for (std::size_t i = 0; i < region.blocks.size(); ++i) block_labels_.push_back(a.new_label());
 }
 
@@ -86,6 +85,7 @@ void Emitter::emit_block(int index) {
     const Op& op = region.ops[i];
     if (op.dead) continue;
     current_ = static_cast<uint16_t>(i);
+    values_[i].remaining = op.uses;
     pinned_int_ = pinned_vec_ = 0;
     if (i != absorbed_) kEmit[static_cast<unsigned>(op.code)](*this, op);
     finish_op(op);

@@ -72,7 +72,6 @@ struct DeferredEdge {
 struct ColdExit {
   a64::Label label;
   uint16_t pair;
-  uint64_t target;
   PendingFlags pending;
 };
 
@@ -198,7 +197,8 @@ class Emitter {
   a64::Label block_label(int block) const { return block_labels_[static_cast<std::size_t>(block)]; }
   int current_block() const { return block_; }
   uint16_t new_slot_pair(uint64_t target);
-  void load_slot(a64::Gpr reg, uint16_t pair, bool second, bool address_only);
+  // reg = the first slot of the pair, or the pair's address.
+  void load_slot(a64::Gpr reg, uint16_t pair, bool address_only);
   uint16_t add_resume_point(uint64_t address);
   RegionCode& out() { return out_; }
   void poll(uint16_t instruction, FlagForm form);

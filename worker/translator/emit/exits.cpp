@@ -95,8 +95,8 @@ uint16_t Emitter::new_slot_pair(uint64_t target) {
   return static_cast<uint16_t>(out_.slot_pairs.size() - 1);
 }
 
-void Emitter::load_slot(Gpr reg, uint16_t pair, bool second, bool address_only) {
-  out_.slots.push_back({a.offset(), pair, second, address_only});
+void Emitter::load_slot(Gpr reg, uint16_t pair, bool address_only) {
+  out_.slots.push_back({a.offset(), pair, address_only});
   a.word((address_only ? 0x10000000u : 0x58000000u) | reg);
 }
 
@@ -157,10 +157,10 @@ void Emitter::exit_direct(uint64_t target, const PendingFlags& pending, int from
   }
   const uint16_t pair = new_slot_pair(target);
   const Label cold = a.new_label();
-  load_slot(kScratch1, pair, false, false);
+  load_slot(kScratch1, pair, false);
   a.cbz(true, kScratch1, cold);
   a.br(kScratch1);
-  cold_exits.push_back({cold, pair, target, rest});
+  cold_exits.push_back({cold, pair, rest});
 }
 
 // The cold halves of exits: flags canonical, then the second slot, then the runtime.
@@ -169,30 +169,20 @@ void Emitter::flush_exits() {
     const ColdExit x = cold_exits[i];
     a.bind(x.label);
     materialise(x.pending, ir::kAllFlags);
-    const Label unresolved = a.new_label();
-    load_slot(kScratch1, x.pair, true, false);
-    a.cbz(true, kScratch1, unresolved);
-    a.br(kScratch1);
-    a.bind(unresolved);
-    load_guest_address(*this, kScratch0, x.target);
-    load_slot(kScratch1, x.pair, false, true);
-    go_to_stub(Stub::kResolveSlotFlags, false);
+    load_slot(kScratch1, x.pair, true);
+    go_to_stub(Stub::kResolveSlot, false);
   }
   for (const ColdIndirect& x : cold_indirects) {
     a.bind(x.label);
     if (x.is_return) {
-      // x17 = shadow stack's key - target, x30 = host address found there: the address may have been right, for code
-      // that needs flags.
+      // x16, x17 and x30 hold what the stub wants to know.
       materialise(x.pending, ir::kAllFlags);
-      const Label miss = a.new_label();
-      a.eor_imm(true, kScratch1, kScratch1, kNeedsFlags);
-      a.cbnz(true, kScratch1, miss);
-      a.ret(kScratch2);
-      a.bind(miss);
-      go_to_stub(Stub::kReturnMiss, false);
+      constexpr auto kOffset = offsetof(GuestState, stubs) + static_cast<unsigned>(Stub::kReturnMiss) * 8;
+      a.ldr(true, 0, kState, static_cast<uint32_t>(kOffset));
+      a.br(0);
     } else {
       materialise(x.pending, ir::kAllFlags);
-      go_to_stub(Stub::kLookupFlags, false);
+      go_to_stub(Stub::kLookup, false);
     }
   }
 }
@@ -308,10 +298,10 @@ void emit_Call(Emitter& e, const Op& op) {
   } else {
     const uint16_t pair = e.new_slot_pair(target);
     const Label cold = e.a.new_label();
-    e.load_slot(kScratch1, pair, false, false);
+    e.load_slot(kScratch1, pair, false);
     e.a.cbz(true, kScratch1, cold);
     e.a.blr(kScratch1);
-    e.cold_exits.push_back({cold, pair, target, pending});
+    e.cold_exits.push_back({cold, pair, pending});
   }
   place_return_site(e, site, return_address, return_block);
 }

@@ -91,6 +91,7 @@ ValueId Builder::get_vec(unsigned reg) {
 }
 
 void Builder::set_vec(unsigned reg, ValueId value) {
+  region_.writes_vectors = true;
   op(Opcode::kSetVec, 128, value, kNoValue, kNoValue, 0, static_cast<uint8_t>(reg));
   vec_[reg] = value;
 }

@@ -245,12 +245,14 @@ struct Region {
   std::vector<GuestInstruction> instructions;
   // Open addressing by guest address: block + 1, 0 = free. Filled by index_blocks(); empty: searched one by one.
   std::vector<uint16_t> block_table;
+  bool writes_vectors = false;  // some operation is a SetVec
 
   void clear() {
     ops.clear();
     blocks.clear();
     instructions.clear();
     block_table.clear();
+    writes_vectors = false;
   }
 };
 

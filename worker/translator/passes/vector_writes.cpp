@@ -21,6 +21,7 @@ bool same_place(const Op& b, const Op& c) {
 }  // namespace
 
 void remove_overtaken_vector_writes(Region& region) {
+  if (!region.writes_vectors) return;
   std::array<uint16_t, 16> last_write;  // index of a SetVec that nobody has seen yet, or 0
   for (const Block& block : region.blocks) {
     last_write.fill(0);
