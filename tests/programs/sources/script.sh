@@ -1,0 +1,3 @@
+#!/bin/bash -e
+echo "$# $1 $2"
+(exit 4)
