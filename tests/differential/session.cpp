@@ -22,7 +22,7 @@ namespace phybin::difftest {
 namespace {
 
 constexpr int kPollMicroseconds = 500;
-constexpr double kStallSeconds = 20;
+constexpr double kStallSeconds = 6;
 
 [[noreturn]] void fail(const char* what, const std::string& name) {
   std::fprintf(stderr, "difftest: %s %s: %s\n", what, name.c_str(), std::strerror(errno));

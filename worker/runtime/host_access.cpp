@@ -143,6 +143,65 @@ bool store_exclusive(Machine machine, const Fields& f, uint64_t address) {
   return good;
 }
 
+// The instructions that the translator has between LDAXR and STLXR (emit/atomic.cpp), flags apart. False for others.
+bool compute(Machine& machine, uint32_t word) {
+  const bool is64 = word >> 31 != 0;
+  const unsigned n = word >> 5 & 31, m = word >> 16 & 31, amount = word >> 10 & 63;
+  uint64_t result;
+  if ((word & 0x3fe00000) == 0x0b000000) {  // ADD, SUB (shifted register; LSL)
+    const uint64_t operand = machine.get(m) << amount;
+    result = (word >> 30 & 1) != 0 ? machine.get(n) - operand : machine.get(n) + operand;
+  } else if ((word & 0x3fc00000) == 0x11000000) {  // ADD, SUB (immediate)
+    const uint64_t operand = word >> 10 & 0xfff;
+    result = (word >> 30 & 1) != 0 ? machine.base(n) - operand : machine.base(n) + operand;
+  } else if ((word & 0x1fc00000) == 0x0a000000 && (word >> 29 & 3) != 3) {  // AND, ORR, EOR and inverted (LSL)
+    uint64_t operand = machine.get(m) << amount;
+    if ((word >> 21 & 1) != 0) operand = ~operand;
+    const unsigned opc = word >> 29 & 3;
+    result = opc == 0 ? machine.get(n) & operand : opc == 1 ? machine.get(n) | operand : machine.get(n) ^ operand;
+  } else if ((word & 0x7f800000) == 0x53000000 && (word >> 16 & 63) == 0) {  // UBFX from bit 0
+    result = machine.get(n) & ((uint64_t{2} << amount) - 1);
+  } else {
+    return false;
+  }
+  machine.set(word & 31, is64 ? result : static_cast<uint32_t>(result));
+  return true;
+}
+
+// Carries out a loop of LDAXR and STLXR as a whole from its LDAXR on: without an exclusive load STLXR may fail for
+// ever instead of faulting. Ends behind STLXR, or where a branch leaves the loop. `pc` is moved only if all is known.
+bool exclusive_loop(Machine machine, const Fields& f, uint64_t address, uint64_t& pc) {
+  constexpr unsigned kLongest = 12;
+  for (;;) {
+    uint64_t old;
+    if (!load(address, f.size, old)) return false;
+    machine.set(f.value, old);
+    exclusive = {address, old};
+    uint64_t at = pc + 4;
+    for (unsigned i = 0;; ++i, at += 4) {
+      const uint32_t word = *reinterpret_cast<const uint32_t*>(at);
+      const Fields g(word);
+      if ((word & kStoreExclusiveMask) == kStoreExclusive) {
+        if (!store_exclusive(machine, g, address)) return false;
+        if (machine.get(g.status) != 0) break;  // somebody else wrote: again
+        pc = at + 4;
+        return true;
+      }
+      if ((word & 0x7e000000) == 0x34000000) {  // CBZ, CBNZ
+        uint64_t value = machine.get(word & 31);
+        if (word >> 31 == 0) value = static_cast<uint32_t>(value);
+        if ((value == 0) != ((word >> 24 & 1) == 0)) continue;
+        pc = at + static_cast<uint64_t>(static_cast<int64_t>(static_cast<uint64_t>(word) << 40) >> 45) * 4;
+        return true;
+      }
+      if (i == kLongest || !compute(machine, word)) {
+        pc += 4;
+        return true;
+      }
+    }
+  }
+}
+
 bool compare_and_swap(Machine machine, const Fields& f, uint64_t address) {
   const uint64_t expected = truncated(machine.get(f.status), f.size);
   uint64_t old;
@@ -204,10 +263,10 @@ Completion complete_unaligned_access(ucontext_t& context) {
   } else if ((word & kUnscaledMask) == kUnscaled) {
     good = unscaled_access(machine, f, word);
   } else if ((word & kLoadExclusiveMask) == kLoadExclusive) {
-    uint64_t value;
-    good = load(address, f.size, value);
-    exclusive = {address, value};
-    if (good) machine.set(f.value, value);
+    uint64_t pc = context.uc_mcontext.pc;
+    if (!exclusive_loop(machine, f, address, pc)) return Completion::kFaulted;
+    context.uc_mcontext.pc = pc;
+    return Completion::kDone;
   } else if ((word & kStoreExclusiveMask) == kStoreExclusive) {
     good = store_exclusive(machine, f, address);
   } else if ((word & kCasMask) == kCas) {

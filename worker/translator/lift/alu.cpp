@@ -265,7 +265,7 @@ void lift_xadd(Lifter& l) {
 void lift_cmpxchg(Lifter& l) {
   const uint8_t width = l.width(0);
   const ValueId expected = l.b.get_gpr(kRax);
-  const ValueId desired = l.read_gpr(l.operand(1));
+  ValueId desired = l.read_gpr(l.operand(1));
   if (l.is_memory(0)) {
     const Address m = l.memory_address();
     ValueId old;
@@ -288,6 +288,8 @@ void lift_cmpxchg(Lifter& l) {
   }
   const ValueId old = l.read_gpr(l.operand(0));
   with_flags(l, Opcode::kSub, width, expected, {old, 0});
+  // Not equal: a 32-bit destination keeps its upper half (as the CPUs do it; the SDM is silent).
+  if (width == 32) desired = l.b.op(Opcode::kMov, 32, desired);
   const ValueId fresh = l.b.op_condition(Opcode::kSelect, 64, 4, desired, old);
   if (width >= 32) {
     const ValueId loaded = width == 32 ? l.b.op(Opcode::kMov, 32, old) : old;
@@ -295,7 +297,11 @@ void lift_cmpxchg(Lifter& l) {
   } else {
     l.write_gpr(kRax, width, old);
   }
-  l.write_gpr(l.operand(0), width == 32 ? l.b.op(Opcode::kMov, 32, fresh) : fresh);
+  if (width >= 32) {
+    l.b.set_gpr(l.operand(0).reg, fresh);
+  } else {
+    l.write_gpr(l.operand(0), fresh);
+  }
 }
 
 // CMPXCHG8B, CMPXCHG16B: only ZF changes.
