@@ -30,7 +30,6 @@ class Digest {
     for (const SlotUse& s : code.slots) {
       add(s.code_offset);
       add(s.pair);
-      add(s.second);
       add(s.is_adr);
     }
     for (const SlotPair& p : code.slot_pairs) add(p.target);
