@@ -42,6 +42,7 @@ uint32_t cpuid_1_edx() { return runtime::cpuid(1, 0).edx; }
 std::string cpuinfo_text() {
   std::string flags;
   for (unsigned i = 0; i < runtime::kCpuFeatureCount; ++i) {
+    if (!runtime::is_announced(runtime::kCpuFeatures[i])) continue;
     if (i) flags += ' ';
     flags += runtime::kCpuFeatures[i].name;
   }

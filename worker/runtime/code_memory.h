@@ -1,9 +1,10 @@
 // Code memory: chunks that hold translations and the slots they are linked through.
 //
 // A chunk is 1 MiB of address space: code from the front, slots in the back part, so that LDR (literal) reaches every
-// slot. A pair of slots is three words: the two slots and the guest address that they lead to. The code part is mapped twice, writable at one place and executable at another
-// (W^X), and written once: it is appended to, never changed, and freed as a whole. Slots are ordinary private data.
-// Everything here is called with the code lock held (regions.h).
+// slot. A pair of slots is three words: the two slots and the guest address that they lead to. The code part is
+// mapped twice, writable at one place and executable at another (W^X), and written once: it is appended to, never
+// changed, and freed as a whole. Slots are ordinary private data. Everything here is called with the code lock held
+// (regions.h).
 #pragma once
 
 #include <cstddef>
@@ -40,7 +41,8 @@ struct Chunk {
 
   uint64_t* slot(size_t pair) { return reinterpret_cast<uint64_t*>(code + kCodeBytes + pair * kSlotPairBytes); }
   bool has_room(size_t code_bytes, size_t new_pairs) const {
-    return writable != nullptr && used + code_bytes <= kCodeBytes && (pairs.size() + new_pairs) * kSlotPairBytes <= kSlotBytes;
+    return writable != nullptr && used + code_bytes <= kCodeBytes &&
+           (pairs.size() + new_pairs) * kSlotPairBytes <= kSlotBytes;
   }
 };
 

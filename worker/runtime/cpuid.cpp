@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "worker/runtime/flags.h"
+#include "worker/runtime/regions.h"
 #include "worker/runtime/runtime.h"
 #include "worker/runtime/signals.h"
 
@@ -39,18 +40,25 @@ const CpuFeature kCpuFeatures[] = {
     {"constant_tsc", kExtended + 7, kEdx, 8},
     {"nopl", 0, 0, 0},  // Linux's own name for a property that no leaf tells
     {"cpuid", 0, 0, 0},
+    {"pni", 1, kEcx, 0},
+    {"pclmulqdq", 1, kEcx, 1, &HostFeatures::pmull},
+    {"ssse3", 1, kEcx, 9},
     {"cx16", 1, kEcx, 13},
+    {"sse4_1", 1, kEcx, 19},
+    {"aes", 1, kEcx, 25, &HostFeatures::aes},
     {"hypervisor", 1, kEcx, 31},
     {"lahf_lm", kExtended + 1, kEcx, 0},
 };
 const unsigned kCpuFeatureCount = sizeof kCpuFeatures / sizeof kCpuFeatures[0];
+
+bool is_announced(const CpuFeature& feature) { return feature.needs == nullptr || config.host.*feature.needs; }
 
 namespace {
 
 uint32_t feature_bits(uint32_t leaf, Reg reg) {
   uint32_t bits = 0;
   for (const CpuFeature& feature : kCpuFeatures) {
-    if (feature.leaf == leaf && feature.reg == reg && leaf != 0) bits |= 1u << feature.bit;
+    if (feature.leaf == leaf && feature.reg == reg && leaf != 0 && is_announced(feature)) bits |= 1u << feature.bit;
   }
   return bits;
 }

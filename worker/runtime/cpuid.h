@@ -7,6 +7,8 @@
 
 #include <cstdint>
 
+#include "worker/translator/host_features.h"
+
 namespace phybin::runtime {
 
 struct CpuidResult {
@@ -26,9 +28,11 @@ struct CpuFeature {
   uint32_t leaf;  // 1, 7, 0x80000001 ...
   uint8_t reg;    // 0 eax ... 3 edx
   uint8_t bit;
+  bool HostFeatures::*needs = nullptr;  // announced only where the host has this
 };
 extern const CpuFeature kCpuFeatures[];
 extern const unsigned kCpuFeatureCount;
+bool is_announced(const CpuFeature& feature);
 
 // CPUs that the process may run on, in the order of their numbers: the guest's package has that many cores.
 unsigned allowed_cpus();

@@ -128,8 +128,7 @@ int run_thread(GuestState& state) {
       continue;
     }
     const uint64_t reason = phybin_enter(&state, code.host);
-    if (reason == EXIT_FAULT || reason == EXIT_SAFEPOINT || reason == EXIT_HELPER || reason == EXIT_TRAP_IN_PLACE)
-      rebuild_state(thread);
+    if (reason >= EXIT_FAULT) rebuild_state(thread);
     thread.in_code.store(0);
     switch (reason) {
       case EXIT_LOOKUP:
@@ -151,6 +150,9 @@ int run_thread(GuestState& state) {
         break;
       case EXIT_FAULT:
         thread.has_fault = !resolve_fault(thread);
+        break;
+      case EXIT_ALIGNMENT:
+        use_barriers(thread.left_pc, state.rip);
         break;
       case EXIT_SAFEPOINT:
         thread.attention.store(1);

@@ -250,6 +250,10 @@ bool is_store_instruction(uint32_t word) {
   return false;
 }
 
+bool is_ordered_access(uint32_t word) {
+  return (word & kLdaprMask) == kLdapr || (word & kOrderedMask) == kOrdered || (word & kUnscaledMask) == kUnscaled;
+}
+
 Completion complete_unaligned_access(ucontext_t& context) {
   const uint32_t word = *reinterpret_cast<const uint32_t*>(context.uc_mcontext.pc);
   Machine machine(context);

@@ -19,4 +19,7 @@ enum class Completion : uint8_t {
 // the interrupted one.
 Completion complete_unaligned_access(ucontext_t& context);
 
+// True for the loads and stores that DMB and a plain access can replace.
+bool is_ordered_access(uint32_t word);
+
 }  // namespace phybin::runtime

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstring>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "worker/runtime/code_index.h"
 #include "worker/runtime/guarded_translate.h"
@@ -41,6 +42,9 @@ std::unordered_map<uint64_t, std::vector<PairRef>> links;
 // Regions that are compared with the guest's bytes before each entry, by their first guest address.
 std::unordered_map<uint64_t, uint32_t> checked_regions;
 std::unordered_map<uint64_t, uint32_t> single_steps;
+// Guest instructions whose ordered accesses are unaligned often.
+std::unordered_set<uint64_t> unaligned_instructions;
+std::atomic<bool> any_unaligned = false;
 
 // Where chunks are, for readers without the lock; slots of freed chunks are used again.
 std::atomic<uint64_t> chunk_places[kMaxChunks];
@@ -220,6 +224,14 @@ TranslateInput translate_input(uint64_t guest, const GuestMapping& mapping) {
   return input;
 }
 
+bool wants_barriers(const RegionCode& code) {
+  if (!any_unaligned.load()) return false;
+  CodeLock lock;
+  return std::any_of(code.instructions.begin(), code.instructions.end(), [](const ir::GuestInstruction& instruction) {
+    return unaligned_instructions.count(instruction.address) != 0;
+  });
+}
+
 bool executable_mapping(uint64_t guest, GuestMapping& mapping) {
   return config.find_mapping(guest, mapping) && (mapping.protection & 4 /* PROT_EXEC */) != 0;
 }
@@ -322,15 +334,21 @@ CodeAddress find_or_translate(uint64_t guest) {
     GuestMapping mapping;
     if (!executable_mapping(guest, mapping)) return {};
     BorrowedTranslator translator;
-    const TranslateInput input = translate_input(guest, mapping);
+    TranslateInput input = translate_input(guest, mapping);
+    const CodeOptions options = input.options;
     if (!translator.translate(input)) return {};
+    if (!options.ordered_by_barriers && wants_barriers(translator.code())) {
+      input.options.ordered_by_barriers = true;
+      if (!translator.translate(input)) return {};
+    }
     RegionCode& code = translator.code();
     const std::vector<WritablePage> writable = writable_pages(code.guest_ranges, mapping);
 
     CodeLock lock;
     found = find_code(guest);
     if (found.host != 0) return found;  // another thread was faster
-    if (input.options != config.code) continue;
+    if (options != config.code) continue;
+    if (reaches_volatile_page(writable)) break;
     // Bytes that can change count only if they were protected while they were read.
     if (!protect_pages(writable) || generation != write_generation()) continue;
     const int64_t id = publish(code, {});
@@ -363,6 +381,17 @@ void link_slot(uint64_t slot, uint64_t guest) {
   links[guest].push_back({chunk->id, static_cast<uint32_t>(pair)});
   ++counts.slots_linked;
   std::atomic_ref<uint64_t>(chunk->slot(pair)[code.needs_flags ? 1 : 0]).store(code.host, std::memory_order_release);
+}
+
+void use_barriers(uint64_t host, uint64_t guest) {
+  CodeLock lock;
+  if (!unaligned_instructions.insert(guest).second) return;
+  any_unaligned.store(true);
+  Chunk* chunk = chunk_of(host);
+  const RegionRecord* region = chunk != nullptr ? region_of(*chunk, host) : nullptr;
+  if (region == nullptr || region->retired) return;
+  retire_region(static_cast<uint32_t>(region - regions.data()));
+  finish_retiring();
 }
 
 bool locate_code(uint64_t host, CodeLocation& out) {

@@ -40,6 +40,10 @@ bool locate_code(uint64_t host, CodeLocation& out);
 // Lock-free and async-signal-safe.
 bool is_code_address(uint64_t host);
 
+// The ordered access of guest instruction `guest` in the code at `host` is unaligned often: that region is retired,
+// and from now on what holds the instruction is translated with barriers in place of ordered accesses.
+void use_barriers(uint64_t host, uint64_t guest);
+
 // ---- Retiring (design: docs/design.md, "Retiring code") ---------------------------------------------------------
 
 // Number of the last retirement; a thread whose passed_epoch is older must clear its tables before it enters code.

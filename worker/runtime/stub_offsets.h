@@ -27,9 +27,11 @@
 #define EXIT_SLOT 1
 #define EXIT_SYSCALL 2
 #define EXIT_TRAP 3
+// From here on guest state must be rebuilt first (dispatcher.cpp).
 #define EXIT_FAULT 4
 #define EXIT_SAFEPOINT 5
 #define EXIT_HELPER 6
 #define EXIT_TRAP_IN_PLACE 7  // as EXIT_TRAP, but by an UDF that the location tables know
+#define EXIT_ALIGNMENT 8
 
 #define LOOKUP_MASK_BITS 11

@@ -144,6 +144,10 @@ bool is_volatile_page(uint64_t guest) {
   return found != pages.end() && found->second.is_volatile;
 }
 
+bool reaches_volatile_page(const std::vector<WritablePage>& reached) {
+  return std::any_of(reached.begin(), reached.end(), [](const WritablePage& p) { return is_volatile_page(p.page); });
+}
+
 void note_good_check(uint64_t guest) {
   auto found = pages.find(page_of(guest));
   if (found == pages.end() || !found->second.is_volatile) return;

@@ -33,6 +33,7 @@ bool protect_pages(const std::vector<WritablePage>& pages);
 void watch_pages(const std::vector<GuestRange>& ranges, uint32_t region);
 // True if translations of `guest` are to be checked.
 bool is_volatile_page(uint64_t guest);
+bool reaches_volatile_page(const std::vector<WritablePage>& pages);
 // A checked translation of `guest` was found good.
 void note_good_check(uint64_t guest);
 // Changes whenever bytes of guest code may have changed: what was translated meanwhile is translated again.
