@@ -272,6 +272,21 @@ uint64_t huge_page_size(int flags) {
   return uint64_t{1} << (bits ? bits : 21);
 }
 
+// Bits of the host's user addresses as far as the guest can use them: Linux has 39, 42, 47 and 48. The kernel does
+// not tell; where it maps what is asked for tells.
+unsigned host_address_bits() {
+  constexpr unsigned kSizes[] = {47, 42};
+  for (unsigned bits : kSizes) {
+    const uint64_t probe = uint64_t{3} << (bits - 2);
+    if (map_if_free(probe, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) ==
+        static_cast<int64_t>(probe)) {
+      host_munmap(probe, probe + page);
+      return bits;
+    }
+  }
+  return 39;
+}
+
 }  // namespace
 
 uint64_t page_size() { return page; }
@@ -286,11 +301,7 @@ uint64_t random_pages(uint64_t limit) {
 
 void initialise_address_space(const config::Options& options) {
   page = runtime::host_page_size();
-  // The stack stands at the end of the host's address space, which has 39, 42, 47 or 48 bits.
-  uint64_t stack = word(__builtin_frame_address(0));
-  unsigned bits = 39;
-  while (bits < 47 && stack >> bits) ++bits;
-  top = std::min(kGuestAddressEnd, (uint64_t{1} << bits) - page) & ~(page - 1);
+  top = std::min(kGuestAddressEnd, (uint64_t{1} << host_address_bits()) - page) & ~(page - 1);
   model_follows_sharing = options.memory_model == config::MemoryModelChoice::kAuto;
   // As on x86: mappings below the stack with a random gap.
   uint64_t high = top - (top >> 6) - random_pages(top >> 8);
