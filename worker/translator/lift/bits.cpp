@@ -76,6 +76,25 @@ void bit_operation(Lifter& l, BitAction action) {
   test(x);
 }
 
+// The source of a counting instruction, zero-extended.
+ValueId counted(Lifter& l, uint8_t width) {
+  const ValueId x = l.read(1);
+  return width == 16 ? l.b.op(Opcode::kMov, 16, x) : x;
+}
+
+void write_count(Lifter& l, ValueId count) { l.write_gpr(l.operand(0), count); }
+
+// LZCNT and TZCNT: CF is set when the source is 0, ZF when the result is; SDM leaves the others undefined.
+void write_zero_count(Lifter& l, uint8_t width, ValueId x, ValueId count) {
+  // CLZ is the width exactly for 0: its bit 5 or 6.
+  const uint8_t wide = width == 64 ? 64 : 32;
+  const ValueId carry = l.b.op_imm(Opcode::kShiftRight, 64, l.b.op(Opcode::kCLZ, wide, x), wide == 64 ? 6 : 5);
+  const ValueId zero = l.b.op_imm(Opcode::kShiftRight, 64, l.b.op(Opcode::kCLZ, 32, count), 5);
+  const ValueId flags = l.b.op(Opcode::kOr, 64, carry, l.b.op_imm(Opcode::kShiftLeft, 64, zero, 6));
+  l.b.op(Opcode::kSetNzcv, 64, flags, kNoValue, kNoValue, 0, 0, 0, ir::kNzcv);
+  write_count(l, count);
+}
+
 // ZF of the source; the destination keeps its value when the source is 0 (as all CPUs do).
 void scan(Lifter& l, bool reverse) {
   const uint8_t width = l.width(0);
@@ -109,5 +128,39 @@ void lift_btr(Lifter& l) { bit_operation(l, BitAction::kReset); }
 void lift_btc(Lifter& l) { bit_operation(l, BitAction::kComplement); }
 void lift_bsf(Lifter& l) { scan(l, false); }
 void lift_bsr(Lifter& l) { scan(l, true); }
+
+// ZF of the source, all other flags 0.
+void lift_popcnt(Lifter& l) {
+  const uint8_t width = l.width(0);
+  const ValueId count = l.b.op(Opcode::kPopCount, width, counted(l, width));
+  const ValueId odd = l.b.constant(1);
+  l.b.set_af(ir::AfKind::kPlain, kNoValue, kNoValue, 0);
+  l.b.op(Opcode::kAnd, 32, count, count, kNoValue, 0, 0, 0, ir::kNzcv);
+  l.b.set_pf(odd);
+  write_count(l, count);
+}
+
+void lift_lzcnt(Lifter& l) {
+  const uint8_t width = l.width(0);
+  const ValueId x = counted(l, width);
+  ValueId count = l.b.op(Opcode::kCLZ, width == 64 ? 64 : 32, x);
+  if (width == 16) count = l.b.op_imm(Opcode::kSub, 32, count, 16);
+  write_zero_count(l, width, x, count);
+}
+
+void lift_tzcnt(Lifter& l) {
+  const uint8_t width = l.width(0);
+  const uint8_t wide = width == 64 ? 64 : 32;
+  const ValueId x = counted(l, width);
+  const ValueId ended = width == 16 ? l.b.op_imm(Opcode::kOr, 32, x, 0x10000) : x;
+  write_zero_count(l, width, x, l.b.op(Opcode::kCLZ, wide, l.b.op(Opcode::kRBit, wide, ended)));
+}
+
+// The host has the same polynomial; without the instruction CPUID does not announce SSE4.2.
+void lift_crc32(Lifter& l) {
+  if (!l.host.crc32) return l.trap(ir::TrapKind::kInvalidOpcode);
+  const ValueId sum = l.b.op(Opcode::kCrc32c, l.width(1), l.b.get_gpr(l.operand(0).reg), l.read(1));
+  l.b.set_gpr(l.operand(0).reg, sum);
+}
 
 }  // namespace phybin::lift

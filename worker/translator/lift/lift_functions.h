@@ -39,6 +39,10 @@ void lift_cbw(Lifter& l);
 void lift_cwd(Lifter& l);
 void lift_bswap(Lifter& l);
 void lift_movbe(Lifter& l);
+void lift_popcnt(Lifter& l);
+void lift_lzcnt(Lifter& l);
+void lift_tzcnt(Lifter& l);
+void lift_crc32(Lifter& l);
 void lift_xlat(Lifter& l);
 void lift_movnti(Lifter& l);
 
