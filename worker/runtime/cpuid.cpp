@@ -45,9 +45,13 @@ const CpuFeature kCpuFeatures[] = {
     {"ssse3", 1, kEcx, 9},
     {"cx16", 1, kEcx, 13},
     {"sse4_1", 1, kEcx, 19},
+    {"sse4_2", 1, kEcx, 20, &HostFeatures::crc32},
+    {"movbe", 1, kEcx, 22},
+    {"popcnt", 1, kEcx, 23},
     {"aes", 1, kEcx, 25, &HostFeatures::aes},
     {"hypervisor", 1, kEcx, 31},
     {"lahf_lm", kExtended + 1, kEcx, 0},
+    {"abm", kExtended + 1, kEcx, 5},
 };
 const unsigned kCpuFeatureCount = sizeof kCpuFeatures / sizeof kCpuFeatures[0];
 
