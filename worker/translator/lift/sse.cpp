@@ -36,7 +36,8 @@ void write_mmx(Lifter& l, unsigned reg, ValueId value) {
   enter_mmx(l);
 }
 
-void lift_emms(Lifter& l) { set_state(l, kX87 + kX87Top + 1, 8, 0); }
+// TOP becomes zero, too, which the manual does not say.
+void lift_emms(Lifter& l) { set_state(l, kX87 + kX87Top, 16, 0); }
 
 Address aligned_address(Lifter& l) {
   Address m = l.memory_address();

@@ -32,7 +32,7 @@ void lift_convert_to_int(Lifter& l) {
   l.write_gpr(l.operand(0).reg, bits, value);
 }
 
-// CVTPI2PS, CVTPI2PD. The latter leaves the x87 state alone when it reads memory.
+// CVTPI2PS, CVTPI2PD. They leave the x87 state alone when they read memory.
 void lift_convert_from_mmx(Lifter& l) {
   const SseForm& form = form_of(l);
   const bool mmx = is_mmx(l, 1);
@@ -42,7 +42,7 @@ void lift_convert_from_mmx(Lifter& l) {
   } else {
     write_scalar(l, value, 3);
   }
-  if (mmx || form.element == 2) enter_mmx(l);
+  if (mmx) enter_mmx(l);
 }
 
 // CVTPS2PI, CVTTPD2PI ...
