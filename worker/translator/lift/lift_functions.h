@@ -90,6 +90,7 @@ void lift_int(Lifter& l);
 void lift_nop(Lifter& l);
 void lift_pause(Lifter& l);
 void lift_prefetch(Lifter& l);
+void lift_cache_flush(Lifter& l);
 void lift_lfence(Lifter& l);
 void lift_sfence(Lifter& l);
 void lift_mfence(Lifter& l);

@@ -61,6 +61,11 @@ void lift_nop(Lifter&) {}
 // A hint to the other threads of a core; A64 has YIELD, which means the same.
 void lift_pause(Lifter&) {}
 
+// CLFLUSH, CLFLUSHOPT, CLWB: caches are coherent here, so what is left is the order of stores around it.
+void lift_cache_flush(Lifter& l) {
+  l.b.op(Opcode::kFence, 0, kNoValue, kNoValue, kNoValue, 0, static_cast<uint8_t>(ir::FenceKind::kFull));
+}
+
 void lift_prefetch(Lifter& l) {
   const Address m = l.memory_address();
   l.b.op(Opcode::kPrefetch, 0, m.base, m.index, kNoValue, m.disp, m.scale, 0);
