@@ -134,7 +134,9 @@ Fault host_fault(const SignalInfo& info, bool write) {
   fault.from_host = true;
   fault.trap = kPageFault;
   fault.error = kUser | (write ? kWrite : 0) | (info.signal == SIGSEGV && info.code == SEGV_ACCERR ? kPresent : 0);
-  if (fault.address >> 47 != 0) {  // not canonical: no page fault on x86
+  // Not canonical, or CMPXCHG16B (LDAXP, CASP) on a misaligned operand: no page fault on x86.
+  if (fault.address >> 47 != 0 || (info.signal == SIGBUS && info.code == BUS_ADRALN)) {
+    fault.info.signal = SIGSEGV;
     fault.info.code = kSiKernel;
     fault.info.fields[0] = 0;
     fault.trap = kGeneralProtectionFault;
