@@ -65,6 +65,8 @@ uint16_t address_registers_to_avoid(const Form& form) {
     case Special::kDiv:
     case Special::kIdiv:
       return 1 << kRax | 1 << kRdx;
+    case Special::kDoubleShift:
+      return 1 << kRcx;
     case Special::kCompareExchange:
       return 1 << kRax;
     case Special::kCompareExchangePair:

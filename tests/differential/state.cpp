@@ -247,7 +247,7 @@ void StateMaker::adjust() {
     }
     case Special::kDoubleShift:
       // The result of a 16-bit shift by more than 16 is undefined.
-      if (form.size == 2 && !(instruction.address_registers >> kRcx & 1)) {
+      if (form.size == 2) {
         write_low(kRcx, random_.below(8) * 32 + random_.below(17), 1);
       }
       break;
