@@ -10,6 +10,8 @@
 #include <memory>
 #include <vector>
 
+#include "worker/runtime/stub_offsets.h"
+
 namespace phybin::runtime {
 
 class CodeIndex {
@@ -26,6 +28,10 @@ class CodeIndex {
       if (key == 0) return 0;
     }
   }
+
+  // The pointer to the table in use, which stubs.S reads as find() does; the layout of Table and Entry is known
+  // there.
+  const void* current_table() const { return &current_; }
 
   void insert(uint64_t guest, uint64_t value) {
     Table* table = current_.load(std::memory_order_relaxed);
@@ -55,8 +61,9 @@ class CodeIndex {
     uint64_t mask;
     std::unique_ptr<Entry[]> entries;
   };
+  static_assert(sizeof(Entry) == 16 && sizeof(Table) == 16);
 
-  static uint64_t hash(uint64_t guest) { return guest * 0x9e3779b97f4a7c15 >> 32; }
+  static uint64_t hash(uint64_t guest) { return guest * CODE_INDEX_MULTIPLIER >> 32; }
 
   void put(Table& table, uint64_t guest, uint64_t value) {
     for (uint64_t i = hash(guest);; ++i) {

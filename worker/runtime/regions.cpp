@@ -321,6 +321,8 @@ uint64_t retire_epoch() { return epoch.load(); }
 
 CodeAddress find_code(uint64_t guest) { return decode(index.find(guest)); }
 
+const void* code_index_for_stubs() { return index.current_table(); }
+
 CodeAddress find_or_translate(uint64_t guest) {
   CodeAddress found = find_code(guest);
   if (found.host != 0) return found;

@@ -22,6 +22,8 @@ struct CodeAddress {
 
 // Lock-free. run_thread() says how this stays right while code is retired.
 CodeAddress find_code(uint64_t guest);
+// Where phybin_stub_lookup finds the index (CodeIndex::current_table).
+const void* code_index_for_stubs();
 // The same, translating if there is none. None if no code can be executed there.
 CodeAddress find_or_translate(uint64_t guest);
 // Code for the one instruction at `guest`, which is about to write into its own page.

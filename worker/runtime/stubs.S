@@ -161,7 +161,9 @@ FUNCTION phybin_stub_trap           // x16 = the trapping instruction, w17 = kin
   str x16, [STATE, #STATE_RIP]
   LEAVE EXIT_TRAP
 
-// The plain key has missed; code that takes canonical flags stands under the marked key in the same entry.
+// The plain key has missed; code that takes canonical flags stands under the marked key in the same entry. Then the
+// process's index (code_index.h), which is read without a lock; what is found takes the entry. Removed code may still
+// be found here: it stays mapped until this thread has passed a safepoint, where the table is cleared.
 FUNCTION phybin_stub_lookup         // x16 = target, canonical flags
   ubfiz x17, x16, #4, #LOOKUP_MASK_BITS
   add x17, STATE, x17
@@ -171,8 +173,37 @@ FUNCTION phybin_stub_lookup         // x16 = target, canonical flags
   cbnz x7, 1f
   br x30
 1:
+  mov x7, #THREAD_CODE_INDEX
+  ldr x7, [STATE, x7]
+  ldr x7, [x7]
+  ldp x5, x6, [x7]                  // mask, entries
+  ldr x4, 9f
+  mul x4, x16, x4
+  lsr x4, x4, #32
+  add x3, x16, #1
+2:
+  and x2, x4, x5
+  add x2, x6, x2, lsl #4
+  ldar x1, [x2]
+  sub x7, x1, x3
+  cbz x7, 3f
+  add x4, x4, #1
+  cbnz x1, 2b
+  b 4f
+3:
+  ldr x1, [x2, #8]
+  cbz x1, 4f
+  and x2, x1, #0x8000000000000000
+  orr x2, x2, x16
+  and x1, x1, #0x7fffffffffffffff
+  stp x2, x1, [x17, #STATE_LOOKUP]
+  br x1
+4:
   str x16, [STATE, #STATE_RIP]
   LEAVE EXIT_LOOKUP
+  .balign 8
+9:
+  .quad CODE_INDEX_MULTIPLIER
 
 // A return whose shadow stack entry was another: the right one may be a few frames out (longjmp, exceptions, tail
 // calls that popped), or one that was popped before. Any entry with the right guest address is good, wherever it is.

@@ -54,6 +54,8 @@ struct Thread {
   uint64_t trap_info = 0;  // of EXIT_TRAP
   uint64_t slot = 0;       // of EXIT_SLOT
 
+  const void* code_index = nullptr;  // CodeIndex::current_table(), for the stubs
+
   // Safepoints. `attention` is set before the poll page is made inaccessible.
   std::atomic<uint32_t> attention = 0;
   std::atomic<uint32_t> in_code = 0;       // translated code may be running, or a host signal handler above it

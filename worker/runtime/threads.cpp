@@ -11,6 +11,7 @@
 
 #include "worker/runtime/cpuid.h"
 #include "worker/runtime/helpers/x87_ops.h"
+#include "worker/runtime/regions.h"
 #include "worker/runtime/runtime.h"
 #include "worker/runtime/signal_state.h"
 #include "worker/runtime/thread.h"
@@ -35,6 +36,7 @@ static_assert(THREAD_SHADOW_BOTTOM == THREAD_SHADOW_TOP + 8);
 static_assert(offsetof(Thread, leave_helper) == THREAD_LEAVE_HELPER);
 static_assert(offsetof(Thread, pending) == THREAD_PENDING);
 static_assert(offsetof(Thread, trap_info) == THREAD_TRAP_INFO && offsetof(Thread, slot) == THREAD_SLOT);
+static_assert(offsetof(Thread, code_index) == THREAD_CODE_INDEX);
 
 thread_local Thread* this_thread = nullptr;
 
@@ -87,6 +89,7 @@ GuestState* create_thread_state() {
   thread->state.tsc_scale = tsc_scale();
   phybin_x87_fninit(reinterpret_cast<x87::X87State*>(thread->state.x87), 0, 0);
   thread->guest_mask = inherited_mask();
+  thread->code_index = code_index_for_stubs();
   clear_code_tables(*thread);
 
   lock_thread_list();
