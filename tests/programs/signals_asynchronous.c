@@ -45,7 +45,7 @@ static void test_busy_loop(void) {
 }
 
 static void* write_later(void* pipe_end) {
-  usleep(60000);
+  usleep(600000);
   CHECK(write(*(int*)pipe_end, "x", 1) == 1);
   return NULL;
 }
@@ -61,7 +61,7 @@ static void test_interrupted_calls(void) {
   int ends[2];
   CHECK(pipe(ends) == 0);
   char byte;
-  struct itimerval once = {{0, 0}, {0, 20000}};
+  struct itimerval once = {{0, 0}, {0, 200000}};
   handle(SIGALRM, counter, 0);
   count = 0;
   setitimer(ITIMER_REAL, &once, NULL);
