@@ -15,10 +15,9 @@ struct HelperResult {
   uint64_t first, second;
 };
 
-#define PHYBIN_LIGHT_HELPERS(HELPER)                      \
-  HELPER(pdep) /* a = value, b = mask */                  \
-  HELPER(pext)                                            \
-  HELPER(crc32c) /* a = sum, b = data, c = bytes of it */ \
+#define PHYBIN_LIGHT_HELPERS(HELPER)     \
+  HELPER(pdep) /* a = value, b = mask */ \
+  HELPER(pext)                           \
   HELPER(random)
 
 // Light helpers of the x87: phybin_x87_NAME(X87State*, a, b) of runtime/helpers/x87_ops.h. They have one result.

@@ -13,7 +13,6 @@ extern "C" {
 
 HelperResult phybin_helper_pdep(GuestState*, uint64_t value, uint64_t mask, uint64_t);
 HelperResult phybin_helper_pext(GuestState*, uint64_t value, uint64_t mask, uint64_t);
-HelperResult phybin_helper_crc32c(GuestState*, uint64_t crc, uint64_t value, uint64_t bytes);
 HelperResult phybin_helper_random(GuestState*, uint64_t, uint64_t, uint64_t);
 
 HelperResult phybin_helper_pdep(GuestState*, uint64_t value, uint64_t mask, uint64_t) {
@@ -30,16 +29,6 @@ HelperResult phybin_helper_pext(GuestState*, uint64_t value, uint64_t mask, uint
     if ((value & mask & (0 - mask)) != 0) result |= uint64_t{1} << bit;
   }
   return {result, 0};
-}
-
-// The Castagnoli polynomial, bits reversed, a bit at a time: only for CPUs without the CRC32 extension.
-HelperResult phybin_helper_crc32c(GuestState*, uint64_t crc, uint64_t value, uint64_t bytes) {
-  auto sum = static_cast<uint32_t>(crc);
-  for (uint64_t i = 0; i < bytes; ++i) {
-    sum ^= static_cast<uint32_t>(value >> (8 * i)) & 0xff;
-    for (int bit = 0; bit < 8; ++bit) sum = (sum >> 1) ^ ((sum & 1) != 0 ? 0x82f63b78u : 0);
-  }
-  return {sum, 0};
 }
 
 HelperResult phybin_helper_random(GuestState*, uint64_t, uint64_t, uint64_t) {

@@ -1,4 +1,4 @@
-// Counting, extracting and depositing bits: POPCNT, LZCNT, TZCNT, BMI1, BMI2; CRC32; RDRAND.
+// BMI1, BMI2 and RDRAND.
 //
 // Flags that do not come out of one A64 instruction are put together as a number in RFLAGS layout; where nobody reads
 // them, all of that is dead code.
@@ -57,41 +57,7 @@ ValueId call_light(Lifter& l, LightHelper helper, ValueId a, ValueId b, ValueId 
   return l.b.op(Opcode::kCallHelper, 64, a, b, c, static_cast<int64_t>(helper));
 }
 
-// CF = source is 0, ZF = result is 0.
-void count_flags(Lifter& l, ValueId result, uint8_t width) {
-  const ValueId carry = l.b.op_imm(Opcode::kShiftRight, 32, result, log2_of(width));
-  const ValueId zero = l.b.op_imm(Opcode::kShiftLeft, 32, is_zero(l, result, 32), 6);
-  l.b.op(Opcode::kSetNzcv, 32, l.b.op(Opcode::kOr, 32, carry, zero), kNoValue, kNoValue, 0, 0, 0, kNzcv);
-}
-
 }  // namespace
-
-void lift_popcnt(Lifter& l) {
-  const uint8_t width = l.width(0);
-  const ValueId count = l.b.op(Opcode::kPopCount, width, l.read(1));
-  compare_with_zero(l, count, 32);
-  l.b.set_af(AfKind::kPlain, kNoValue, kNoValue, 0);
-  l.b.set_pf(l.b.constant(1));
-  l.write_gpr(l.operand(0), count);
-}
-
-void lift_lzcnt(Lifter& l) {
-  const uint8_t width = l.width(0);
-  const ValueId value = zero_extended(l, l.read(1), width);
-  ValueId count = l.b.op(Opcode::kCLZ, wide(width), value);
-  if (width == 16) count = l.b.op_imm(Opcode::kSub, 32, count, 16);
-  count_flags(l, count, width);
-  l.write_gpr(l.operand(0), count);
-}
-
-void lift_tzcnt(Lifter& l) {
-  const uint8_t width = l.width(0);
-  ValueId value = l.read(1);
-  if (width == 16) value = l.b.op_imm(Opcode::kOr, 32, value, 1 << 16);
-  const ValueId count = l.b.op(Opcode::kCLZ, wide(width), l.b.op(Opcode::kRBit, wide(width), value));
-  count_flags(l, count, width);
-  l.write_gpr(l.operand(0), count);
-}
 
 void lift_andn(Lifter& l) {
   const ValueId x = l.read_gpr(l.operand(1));
@@ -177,19 +143,6 @@ void lift_pdep_pext(Lifter& l) {
   const ValueId mask = zero_extended(l, l.read(2), width);
   const ValueId x = zero_extended(l, l.read_gpr(l.operand(1)), width);
   l.write_gpr(l.operand(0), call_light(l, helper, x, mask));
-}
-
-void lift_crc32(Lifter& l) {
-  const uint8_t from = l.width(1);
-  const ValueId y = l.read(1);
-  const ValueId x = l.read_gpr(l.operand(0));
-  ValueId crc;
-  if (l.host.crc32) {
-    crc = l.b.op(Opcode::kCrc32c, from, x, y);
-  } else {
-    crc = call_light(l, LightHelper::k_crc32c, x, y, l.b.constant(from / 8));
-  }
-  l.b.set_gpr(l.operand(0).reg, l.b.op(Opcode::kMov, 32, crc));
 }
 
 // CF = 1: a random number is always there; the other flags become 0.

@@ -72,9 +72,6 @@ void lift_bsf(Lifter& l);
 void lift_bsr(Lifter& l);
 
 // bmi.cpp
-void lift_popcnt(Lifter& l);
-void lift_lzcnt(Lifter& l);
-void lift_tzcnt(Lifter& l);
 void lift_andn(Lifter& l);
 void lift_lowest_bit(Lifter& l);
 void lift_bextr(Lifter& l);
@@ -82,7 +79,6 @@ void lift_bzhi(Lifter& l);
 void lift_mulx(Lifter& l);
 void lift_shift_without_flags(Lifter& l);
 void lift_pdep_pext(Lifter& l);
-void lift_crc32(Lifter& l);
 void lift_rdrand(Lifter& l);
 
 // control.cpp
