@@ -13,7 +13,6 @@ using ir::kNzcv;
 namespace {
 
 uint8_t log2_of(uint8_t width) { return width == 16 ? 4 : width == 32 ? 5 : 6; }
-uint8_t wide(uint8_t width) { return width == 64 ? 64 : 32; }
 
 ValueId zero_extended(Lifter& l, ValueId value, uint8_t width) {
   return width == 64 ? value : l.b.op(Opcode::kMov, width, value);
