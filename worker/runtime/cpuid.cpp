@@ -49,9 +49,12 @@ const CpuFeature kCpuFeatures[] = {
     {"movbe", 1, kEcx, 22},
     {"popcnt", 1, kEcx, 23},
     {"aes", 1, kEcx, 25, &HostFeatures::aes},
+    {"rdrand", 1, kEcx, 30},
     {"hypervisor", 1, kEcx, 31},
     {"lahf_lm", kExtended + 1, kEcx, 0},
     {"abm", kExtended + 1, kEcx, 5},
+    {"bmi1", 7, kEbx, 3},
+    {"bmi2", 7, kEbx, 8},
 };
 const unsigned kCpuFeatureCount = sizeof kCpuFeatures / sizeof kCpuFeatures[0];
 
