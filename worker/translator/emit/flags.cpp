@@ -228,7 +228,23 @@ void Emitter::parity(Gpr reg) {
   a.and_imm(false, reg, reg, 1);
 }
 
+namespace {
+
+// A comparison leaves PF and AF in NZCV too: whoever defines one of them alone turns what is left into the usual
+// form.
+void leave_float_form(Emitter& e, const Op& op) {
+  if (e.flag_form() != FlagForm::kFloat) return;
+  if ((op.flags_live & ~op.flags_def) != 0) {
+    e.make_canonical();
+  } else {
+    e.set_flags(FlagForm::kCanonical);
+  }
+}
+
+}  // namespace
+
 void emit_SetPf(Emitter& e, const Op& op) {
+  leave_float_form(e, op);
   if (op.sunk) {
     e.sunk_pf_ = op.a;
     return;
@@ -242,6 +258,7 @@ void emit_SetPf(Emitter& e, const Op& op) {
 }
 
 void emit_SetAf(Emitter& e, const Op& op) {
+  leave_float_form(e, op);
   if (op.sunk) {
     e.sunk_af_ = e.current_op();
     return;
