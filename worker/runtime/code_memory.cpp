@@ -123,14 +123,14 @@ void free_chunk(Chunk* chunk) {
   delete chunk;
 }
 
-uint64_t append_code(Chunk& chunk, const RegionCode& region, uint32_t region_id) {
+uint64_t append_code(Chunk& chunk, const RegionCode& region) {
   const size_t bytes = region.words.size() * 4;
   const size_t first_pair = chunk.pairs.size();
   char* writable = chunk.writable + chunk.used;
   char* code = chunk.code + chunk.used;
   for (const SlotPair& pair : region.slot_pairs) {
     chunk.slot(chunk.pairs.size())[2] = pair.target;
-    chunk.pairs.push_back({pair.target, region_id, kNoChunk, 0, false});
+    chunk.pairs.push_back({pair.target, false});
   }
   memcpy(writable, region.words.data(), bytes);
   for (const SlotUse& use : region.slots) {

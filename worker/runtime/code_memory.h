@@ -16,18 +16,15 @@
 namespace phybin::runtime {
 
 inline constexpr size_t kChunkBytes = 1 << 20;
-inline constexpr size_t kSlotBytes = 192 << 10;
+inline constexpr size_t kSlotBytes = 256 << 10;
 inline constexpr size_t kSlotPairBytes = 24;
 inline constexpr size_t kCodeBytes = kChunkBytes - kSlotBytes;
 
-// What a pair of slots is for. Pairs that lead to the same target form a list, so that they can be reset.
+// What a pair of slots is for.
 struct SlotPairRecord {
-  uint64_t target;                 // guest address
-  uint32_t region;                 // that it belongs to
-  uint32_t next_chunk, next_pair;  // next pair linked to the same entry; kNoChunk ends the list
+  uint64_t target;  // guest address
   bool linked;
 };
-inline constexpr uint32_t kNoChunk = ~0u;
 
 struct Chunk {
   uint32_t id;
@@ -54,6 +51,6 @@ void close_chunk(Chunk& chunk);
 
 // Copies the code in, points its slot instructions at fresh slots, makes it visible to instruction fetch. Returns the
 // address it runs at. There must be room.
-uint64_t append_code(Chunk& chunk, const RegionCode& region, uint32_t region_id);
+uint64_t append_code(Chunk& chunk, const RegionCode& region);
 
 }  // namespace phybin::runtime

@@ -191,7 +191,7 @@ int64_t publish(RegionCode& code, std::vector<uint8_t>&& guest_bytes) {
   record.chunk = chunk->id;
   record.offset = static_cast<uint32_t>(chunk->used);
   record.bytes = static_cast<uint32_t>(code.words.size() * 4);
-  append_code(*chunk, code, id);
+  append_code(*chunk, code);
   chunk->regions.push_back(id);
   // Copies, which are no longer than they must be; the translation's own memory is used again.
   record.entries = code.entries;
