@@ -74,6 +74,17 @@ bool is_write(ucontext_t& context) {
   return is_store_instruction(*reinterpret_cast<const uint32_t*>(context.uc_mcontext.pc));
 }
 
+// An emulator on another architecture reports address 0 for an address that is not canonical on its own host: the base
+// register of the access then tells more.
+SignalInfo with_known_address(const SignalInfo& info, ucontext_t& context) {
+  SignalInfo known = info;
+  if (info.signal != SIGSEGV || info.fields[0] != 0) return known;
+  const unsigned base = *reinterpret_cast<const uint32_t*>(context.uc_mcontext.pc) >> 5 & 31;
+  const uint64_t address = base < 31 ? context.uc_mcontext.regs[base] : 0;
+  if (address >> 47 != 0) known.fields[0] = address;
+  return known;
+}
+
 // The interrupted registers are the guest's (emit/homes.h).
 void save_guest_registers(Thread& thread, ucontext_t& context) {
   GuestState& state = thread.state;
@@ -150,7 +161,7 @@ bool handle_code_fault(Thread& thread, const SignalInfo& info, ucontext_t& conte
     return true;
   }
   if (info.signal != SIGSEGV && info.signal != SIGBUS) return false;
-  thread.fault = host_fault(*cause, is_write(context));
+  thread.fault = host_fault(with_known_address(*cause, context), is_write(context));
   save_guest_registers(thread, context);
   leave_code(thread, context, EXIT_FAULT);
   return true;
