@@ -293,7 +293,7 @@ CaseRecord StateMaker::make() {
     const Form& form = *instruction.form;
     if (snippet_.main >= 0 || random_.one_in(3)) hint = form.hint;
     wants_x87 |= form.special == Special::kX87;
-    wants_ymm |= form.vex;
+    wants_ymm |= form.vex && form.group != "bmi";  // BMI works on general registers
     for (const Operand& operand : form.operands) {
       wants_x87 |= operand.kind == 'P' || operand.kind == 'Q' || operand.kind == 'N' || operand.kind == 'S';
     }

@@ -207,11 +207,7 @@ FUNCTION phybin_stub_lookup         // x16 = target, canonical flags
 
 // A return whose shadow stack entry was another: the right one may be a few frames out (longjmp, exceptions, tail
 // calls that popped), or one that was popped before. Any entry with the right guest address is good, wherever it is.
-FUNCTION phybin_stub_return_miss    // x16 = target, x17 = key of the entry popped - x16, x30 = its code, canonical flags
-  eor x17, x17, #0x8000000000000000
-  cbnz x17, 3f
-  ret x30                           // the entry was right, for code that takes canonical flags
-3:
+FUNCTION phybin_stub_return_miss    // x16 = target, canonical flags, entry popped
   mov x6, #THREAD_SHADOW_TOP
   add x6, STATE, x6
   ldp x6, x5, [x6]                  // top, bottom

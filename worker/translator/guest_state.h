@@ -18,7 +18,7 @@ inline constexpr int kPollDisplacement = -256;  // bytes from the state to the w
 enum class Stub : uint8_t {
   kResolveSlot,  // x17 = address of a slot pair whose first slot is empty, flags canonical
   kLookup,       // x16 = guest target whose table probe missed, flags canonical
-  kReturnMiss,   // x16 = guest target, flags canonical, shadow stack popped: x17 = its key - target, x30 = its code
+  kReturnMiss,   // x16 = guest target, flags canonical, shadow stack popped
   kSyscall,      // x16 = guest address of the next instruction
   kTrap,         // x16 = guest address of the trapping instruction, w17 = TrapKind | imm << 8
   kHelper,       // w16 = LightHelper, arguments in x1..x3, results x0, x1; keeps all but x0-x7, x16, x17, x30

@@ -11,7 +11,7 @@
 #include "worker/translator/emit/emitter.h"
 #include "worker/translator/ir/builder.h"
 #include "worker/translator/ir/printer.h"
-#include "worker/translator/lift/lifter.h"
+#include "worker/translator/lift/lift_functions.h"
 #include "worker/translator/passes/liveness.h"
 #include "worker/translator/passes/vector_writes.h"
 
@@ -59,8 +59,10 @@ Flow flow_of(Mnemonic mnemonic) {
 struct Decoded {
   Instruction in;
   uint64_t address;
-  bool leader;  // starts a block
-  bool entry;   // is reached from outside: region start, return site
+  uint64_t pointer;  // CALL of a stub that jumps through a pointer (PLT): where the pointer is, else 0
+  uint64_t jump;     // and where the stub's jump is
+  bool leader;       // starts a block
+  bool entry;        // is reached from outside: region start, return site
 };
 
 class Discovery {
@@ -107,6 +109,25 @@ class Discovery {
     return table_[i];
   }
 
+  // Calls of PLT stubs, `[endbr64] [bnd] jmp *pointer(%rip)`, go through the pointer themselves.
+  void look_through(Decoded& call) {
+    const auto target = static_cast<uint64_t>(call.in.imm);
+    constexpr uint64_t kLongest = 11;
+    const CodeWindow& w = input_.window;
+    if (target < w.start || target - w.start >= w.size || w.size - (target - w.start) < kLongest) return;
+    const uint8_t* bytes = w.bytes + (target - w.start);
+    uint64_t at = 0;
+    if (bytes[0] == 0xf3 && bytes[1] == 0x0f && bytes[2] == 0x1e && bytes[3] == 0xfa) at = 4;
+    call.jump = target + at;
+    if (bytes[at] == 0xf2) ++at;
+    if (bytes[at] != 0xff || bytes[at + 1] != 0x25) return;
+    const uint32_t displacement =
+        bytes[at + 2] | uint32_t{bytes[at + 3]} << 8 | uint32_t{bytes[at + 4]} << 16 | uint32_t{bytes[at + 5]} << 24;
+    const uint64_t end = target + at + 6;
+    call.pointer = end + static_cast<uint64_t>(static_cast<int64_t>(static_cast<int32_t>(displacement)));
+    ranges_.push_back({target, end});
+  }
+
   void walk(const Pending& p) {
     uint64_t pc = p.pc;
     unsigned depth = p.depth;
@@ -123,6 +144,7 @@ class Discovery {
       if (offset >= input_.window.size) break;
       Decoded& d = instructions_.emplace_back();
       d.address = pc;
+      d.pointer = 0;
       d.leader = leader;
       d.entry = entry;
       const DecodeStatus status = decode::decode(input_.window.bytes + offset, input_.window.size - offset, pc, d.in);
@@ -146,6 +168,7 @@ class Discovery {
         if (may_follow(kStepCost)) push(static_cast<uint64_t>(in.imm), depth + kStepCost, false);
         break;
       }
+      if (in.mnemonic == Mnemonic::kCall) look_through(d);
       if (flow == Flow::kBranch) {
         const auto target = static_cast<uint64_t>(in.imm);
         const unsigned cost = target < pc ? kStepCost : kForwardTakenCost;
@@ -180,7 +203,9 @@ void lift_region(const TranslateInput& input, const std::vector<Decoded>& decode
     builder.begin_instruction(static_cast<uint16_t>(i));
     lift::Lifter lifter{builder, d.in, d.address, input.options, input.host};
     const lift::LiftFunction function = lift::lift_function(d.in.mnemonic);
-    if (function != nullptr) {
+    if (d.pointer != 0) {
+      lift::lift_call_through(lifter, d.pointer, d.jump);
+    } else if (function != nullptr) {
       function(lifter);
     } else {
       lifter.trap(ir::TrapKind::kInvalidOpcode);

@@ -79,6 +79,7 @@ struct ColdExit {
 struct ColdIndirect {
   a64::Label label;
   PendingFlags pending;
+  HostReg target;  // register with the guest's target
   bool is_return;
 };
 

@@ -30,18 +30,20 @@ void load_guest_address(Emitter& e, Gpr reg, uint64_t address) {
   }
 }
 
-// Jumps (or calls) to the guest address in x16 through the thread's table.
-void probe_table(Emitter& e, Label cold, bool call) {
-  e.a.ubfiz(true, kScratch1, kScratch0, 4, kLookupBits);
+// Jumps (or calls) to the guest address in `target` through the thread's table.
+void probe_table(Emitter& e, Gpr target, bool call) {
+  const Label cold = e.a.new_label();
+  e.a.ubfiz(true, kScratch1, target, 4, kLookupBits);
   e.a.add(true, kScratch1, kState, kScratch1);
   e.a.ldp(true, kScratch1, kScratch2, kScratch1, kLookupOffset);
-  e.a.sub(true, kScratch1, kScratch1, kScratch0);
+  e.a.sub(true, kScratch1, kScratch1, target);
   e.a.cbnz(true, kScratch1, cold);
   if (call) {
     e.a.blr(kScratch2);
   } else {
     e.a.br(kScratch2);
   }
+  e.cold_indirects.push_back({cold, e.pending_flags(), target, false});
 }
 
 // The guest's return address onto the guest stack, and with the host's onto the shadow stack. Ends with the flags
@@ -175,12 +177,19 @@ void Emitter::flush_exits() {
   for (const ColdIndirect& x : cold_indirects) {
     a.bind(x.label);
     if (x.is_return) {
-      // x16, x17 and x30 hold what the stub wants to know.
+      // x17 = key - target, x30 = host address of the entry popped: it may have been right, for code that needs
+      // flags. The stub wants x16, x17 and x30.
       materialise(x.pending, ir::kAllFlags);
+      const Label miss = a.new_label();
+      a.eor_imm(true, 0, kScratch1, kNeedsFlags);
+      a.cbnz(true, 0, miss);
+      a.ret(kScratch2);
+      a.bind(miss);
       constexpr auto kOffset = offsetof(GuestState, stubs) + static_cast<unsigned>(Stub::kReturnMiss) * 8;
       a.ldr(true, 0, kState, static_cast<uint32_t>(kOffset));
       a.br(0);
     } else {
+      if (x.target != kScratch0) a.mov(true, kScratch0, x.target);
       materialise(x.pending, ir::kAllFlags);
       go_to_stub(Stub::kLookup, false);
     }
@@ -279,10 +288,7 @@ void emit_JumpIndirect(Emitter& e, const Op& op) {
     e.add_location(e.location(true));
     e.a.ldur(false, a64::kZr, kState, kPollDisplacement);
   }
-  e.a.mov(true, kScratch0, target);
-  const Label cold = e.a.new_label();
-  probe_table(e, cold, false);
-  e.cold_indirects.push_back({cold, e.pending_flags(), false});
+  probe_table(e, target, false);
 }
 
 void emit_Call(Emitter& e, const Op& op) {
@@ -309,15 +315,31 @@ void emit_Call(Emitter& e, const Op& op) {
 void emit_CallIndirect(Emitter& e, const Op& op) {
   const uint64_t return_address = e.this_block().fallthrough;
   const int return_block = passes::find_block(e.region, return_address);
-  const Gpr target = e.use(op.a);
-  // The push may move RSP while the target is RSP itself, and uses x16: the target keeps a register of its own.
-  const Gpr kept = e.temporary();
-  e.a.mov(true, kept, target);
+  Gpr target = e.use(op.a);
+  if (target == gpr_home(kGuestRsp)) {  // the push moves it
+    target = e.temporary();
+    e.a.mov(true, target, gpr_home(kGuestRsp));
+  }
   const Label site = push_return(e, return_address, return_block, passes::edge_flags(e.region, return_address));
-  e.a.mov(true, kScratch0, kept);
-  const Label cold = e.a.new_label();
-  probe_table(e, cold, true);
-  e.cold_indirects.push_back({cold, e.pending_flags(), false});
+  probe_table(e, target, true);
+  place_return_site(e, site, return_address, return_block);
+}
+
+void emit_CallThrough(Emitter& e, const Op& op) {
+  const uint64_t return_address = e.this_block().fallthrough;
+  const int return_block = passes::find_block(e.region, return_address);
+  const Label site = push_return(e, return_address, return_block, passes::edge_flags(e.region, return_address));
+  load_guest_address(e, kScratch0, static_cast<uint64_t>(op.imm));
+  // Should the pointer not be readable, the guest has arrived in the stub.
+  LocationEntry entry = e.location(false);
+  entry.instruction = e.add_resume_point(static_cast<uint64_t>(e.constant(op.a)));
+  e.add_location(entry);
+  if (e.ordered()) {
+    e.a.ldar(a64::kD, kScratch0, kScratch0);
+  } else {
+    e.a.ldr(true, kScratch0, kScratch0);
+  }
+  probe_table(e, kScratch0, true);
   place_return_site(e, site, return_address, return_block);
 }
 
@@ -342,7 +364,7 @@ void emit_Return(Emitter& e, const Op& op) {
   e.a.sub(true, kScratch1, kScratch1, kScratch0);
   e.a.cbnz(true, kScratch1, cold);
   e.a.ret(kScratch2);
-  e.cold_indirects.push_back({cold, e.pending_flags(), true});
+  e.cold_indirects.push_back({cold, e.pending_flags(), kScratch0, true});
 }
 
 void emit_Syscall(Emitter& e, const Op&) {

@@ -165,6 +165,7 @@ enum class ResultClass : uint8_t { kNone, kInt, kVec };
   OP(JumpIndirect,     None, "i--", kSideEffect | kTerminator)                                                       \
   /* Calls push the return address (Block::fallthrough) themselves. */                                               \
   OP(Call,             None, "---", kSideEffect | kTerminator | kCanFault) /* imm = target */                        \
+  OP(CallThrough,      None, "i--", kSideEffect | kTerminator | kCanFault) /* through a stub that jumps: imm = address of the pointer it loads, a = GuestAddress of its jump */ \
   OP(CallIndirect,     None, "i--", kSideEffect | kTerminator | kCanFault)                                           \
   OP(Return,           None, "---", kSideEffect | kTerminator | kCanFault) /* imm = bytes released besides */        \
   OP(Syscall,          None, "---", kSideEffect | kTerminator)                                                       \

@@ -24,6 +24,11 @@ void lift_jmp_indirect(Lifter& l) { l.b.op(Opcode::kJumpIndirect, 64, l.read(0))
 void lift_call(Lifter& l) { l.b.op(Opcode::kCall, 64, kNoValue, kNoValue, kNoValue, l.in.imm); }
 void lift_call_indirect(Lifter& l) { l.b.op(Opcode::kCallIndirect, 64, l.read(0)); }
 
+// A call of a stub that jumps through `pointer`: as if the stub had been executed, whose jump stands at `jump`.
+void lift_call_through(Lifter& l, uint64_t pointer, uint64_t jump) {
+  l.b.op(Opcode::kCallThrough, 64, l.b.guest_address(jump), kNoValue, kNoValue, static_cast<int64_t>(pointer));
+}
+
 void lift_ret(Lifter& l) {
   const int64_t released = l.in.operand_count > 0 ? l.in.imm & 0xffff : 0;
   l.b.op(Opcode::kReturn, 64, kNoValue, kNoValue, kNoValue, released);

@@ -87,6 +87,7 @@ void lift_jmp(Lifter& l);
 void lift_jmp_indirect(Lifter& l);
 void lift_call(Lifter& l);
 void lift_call_indirect(Lifter& l);
+void lift_call_through(Lifter& l, uint64_t pointer, uint64_t jump);
 void lift_ret(Lifter& l);
 void lift_jrcxz(Lifter& l);
 void lift_loop(Lifter& l);
