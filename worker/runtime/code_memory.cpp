@@ -130,7 +130,7 @@ uint64_t append_code(Chunk& chunk, const RegionCode& region) {
   char* code = chunk.code + chunk.used;
   for (const SlotPair& pair : region.slot_pairs) {
     chunk.slot(chunk.pairs.size())[2] = pair.target;
-    chunk.pairs.push_back({pair.target, false});
+    chunk.pairs.push_back({pair.target, {}, false});
   }
   memcpy(writable, region.words.data(), bytes);
   for (const SlotUse& use : region.slots) {

@@ -20,11 +20,26 @@ inline constexpr size_t kSlotBytes = 256 << 10;
 inline constexpr size_t kSlotPairBytes = 24;
 inline constexpr size_t kCodeBytes = kChunkBytes - kSlotBytes;
 
-// What a pair of slots is for.
+inline constexpr uint32_t kNoChunk = ~0u;
+struct PairRef {
+  uint32_t chunk = kNoChunk, pair = 0;
+};
+
+// What a pair of slots is for. Linked pairs with the same target form a list.
 struct SlotPairRecord {
   uint64_t target;  // guest address
+  PairRef next;
   bool linked;
 };
+
+// A place in the code from which guest state can be rebuilt: a LocationEntry, ready for use.
+struct KnownPlace {
+  uint64_t guest;   // address of the guest instruction
+  uint32_t offset;  // of the A64 instruction in the chunk
+  emit::FlagForm flag_form;
+  uint8_t pf, af_a, af_b;
+};
+static_assert(sizeof(KnownPlace) == 16);
 
 struct Chunk {
   uint32_t id;
@@ -32,7 +47,9 @@ struct Chunk {
   char* writable = nullptr;  // null in a forked child: closed for new code
   size_t used = 0;           // bytes of code
   std::vector<SlotPairRecord> pairs;
-  std::vector<uint32_t> regions;  // ascending by code address
+  std::vector<uint32_t> regions;     // ascending by code address
+  std::vector<RegionEntry> entries;  // of all regions, one after another
+  std::vector<KnownPlace> places;    // ascending
   bool retired = false;
   uint64_t retire_epoch = 0;
 

@@ -44,20 +44,20 @@ void handle_syscall(Thread& thread) {
 // rest is rebuilt from the location table. Still counts as being in code: it may not be freed yet.
 void rebuild_state(Thread& thread) {
   GuestState& state = thread.state;
-  CodeLocation location;
+  KnownPlace location;
   if (thread.helper_return != 0) {
     // The stub has stored RIP. Flags are as the code had them at the call, if it says so.
-    if (locate_code(thread.helper_return - 4, location)) make_flags_canonical(state, location.entry.flag_form);
+    if (locate_code(thread.helper_return - 4, location)) make_flags_canonical(state, location.flag_form);
     thread.helper_return = 0;
     return;
   }
   if (!locate_code(thread.left_pc, location))
     worker_error("a fault in translated code at a place that no table knows");
   state.rip = location.guest;
-  if (location.entry.pf != emit::kPfHome) state.pf_raw = thread.left_registers[location.entry.pf];
+  if (location.pf != emit::kPfHome) state.pf_raw = thread.left_registers[location.pf];
   const auto value = [&](unsigned r) { return r == 31 ? 0 : thread.left_registers[r]; };
-  state.af_raw = value(location.entry.af_a) ^ value(location.entry.af_b);
-  make_flags_canonical(state, location.entry.flag_form);
+  state.af_raw = value(location.af_a) ^ value(location.af_b);
+  make_flags_canonical(state, location.flag_form);
 }
 
 // Decides what a memory fault of guest code means. True: the thread goes on at state.rip.

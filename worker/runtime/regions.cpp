@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <span>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -25,8 +26,10 @@ namespace {
 constexpr uint64_t kNeedsFlagsBit = uint64_t{1} << 63;
 constexpr size_t kMaxChunks = 1 << 16;
 
-struct PairRef {
-  uint32_t chunk, pair;
+// What a checked region was made from.
+struct CheckedBytes {
+  std::vector<GuestRange> ranges;
+  std::vector<uint8_t> bytes;  // range after range
 };
 
 pthread_mutex_t code_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -37,11 +40,12 @@ std::vector<RegionRecord> regions;
 std::vector<Chunk*> chunks;  // by id; null once freed
 size_t oldest_chunk = 0;     // all before are retired
 Chunk* current_chunk = nullptr;
-// Slot pairs that are linked, by guest target.
-std::unordered_map<uint64_t, std::vector<PairRef>> links;
+// First of the slot pairs that are linked to a guest target.
+std::unordered_map<uint64_t, PairRef> links;
 // Regions that are compared with the guest's bytes before each entry, by their first guest address.
 std::unordered_map<uint64_t, uint32_t> checked_regions;
 std::unordered_map<uint64_t, uint32_t> single_steps;
+std::unordered_map<uint32_t, CheckedBytes> checked_bytes;  // by region
 // Guest instructions whose ordered accesses are unaligned often.
 std::unordered_set<uint64_t> unaligned_instructions;
 std::atomic<bool> any_unaligned = false;
@@ -53,8 +57,17 @@ std::atomic<size_t> chunk_place_count = 0;
 uint64_t encode(uint64_t host, ir::FlagMask live_in) { return host | (live_in != 0 ? kNeedsFlagsBit : 0); }
 CodeAddress decode(uint64_t value) { return {value & ~kNeedsFlagsBit, (value & kNeedsFlagsBit) != 0, false}; }
 
+std::span<const RegionEntry> entries_of(const RegionRecord& region) {
+  return {chunks[region.chunk]->entries.data() + region.first_entry, region.entry_count};
+}
+
 uint64_t host_address(const RegionRecord& region, const RegionEntry& entry) {
   return reinterpret_cast<uint64_t>(chunks[region.chunk]->code) + region.offset + entry.code_offset;
+}
+
+CodeAddress checked_address(const RegionRecord& region) {
+  const RegionEntry& entry = entries_of(region).front();
+  return {host_address(region, entry), entry.live_in != 0, true};
 }
 
 void note_place(const Chunk& chunk) {
@@ -92,14 +105,34 @@ const RegionRecord* region_of(const Chunk& chunk, uint64_t host) {
 void reset_links(uint64_t guest) {
   auto found = links.find(guest);
   if (found == links.end()) return;
-  for (const PairRef& ref : found->second) {
+  for (PairRef ref = found->second; ref.chunk != kNoChunk;) {
     Chunk* chunk = chunks[ref.chunk];
-    if (chunk == nullptr) continue;
-    chunk->pairs[ref.pair].linked = false;
+    SlotPairRecord& record = chunk->pairs[ref.pair];
+    record.linked = false;
     for (unsigned i = 0; i < 2; ++i)
       std::atomic_ref<uint64_t>(chunk->slot(ref.pair)[i]).store(0, std::memory_order_release);
+    ref = record.next;
   }
   links.erase(found);
+}
+
+// Takes the chunk's pairs out of the lists that they are in.
+void unlink_pairs(const Chunk& chunk) {
+  for (const SlotPairRecord& record : chunk.pairs) {
+    if (!record.linked) continue;
+    auto found = links.find(record.target);
+    if (found == links.end()) continue;
+    PairRef* at = &found->second;
+    while (at->chunk != kNoChunk) {
+      PairRef& next = chunks[at->chunk]->pairs[at->pair].next;
+      if (at->chunk == chunk.id) {
+        *at = next;
+      } else {
+        at = &next;
+      }
+    }
+    if (found->second.chunk == kNoChunk) links.erase(found);
+  }
 }
 
 void retire_region(uint32_t id) {
@@ -107,14 +140,15 @@ void retire_region(uint32_t id) {
   if (region.retired) return;
   region.retired = true;
   ++counts.regions_invalidated;
-  for (const RegionEntry& entry : region.entries) {
+  for (const RegionEntry& entry : entries_of(region)) {
     if (decode(index.find(entry.guest)).host == host_address(region, entry)) {
       index.remove(entry.guest);
       reset_links(entry.guest);
     }
   }
-  if (!region.guest_bytes.empty()) {
-    const uint64_t guest = region.entries.front().guest;
+  if (region.checked) {
+    const uint64_t guest = entries_of(region).front().guest;
+    checked_bytes.erase(id);
     for (auto* map : {&checked_regions, &single_steps}) {
       auto found = map->find(guest);
       if (found != map->end() && found->second == id) map->erase(found);
@@ -124,6 +158,7 @@ void retire_region(uint32_t id) {
 
 void retire_chunk(Chunk& chunk) {
   for (uint32_t id : chunk.regions) retire_region(id);
+  unlink_pairs(chunk);
   chunk.retired = true;
   chunk.retire_epoch = epoch.load() + 1;  // of the finish_retiring() that follows
   ++counts.chunks_retired;
@@ -147,10 +182,6 @@ void free_passed_chunks() {
   for (Chunk*& chunk : chunks) {
     if (chunk == nullptr || !chunk->retired || chunk->retire_epoch > passed) continue;
     forget_place(*chunk);
-    for (uint32_t id : chunk->regions) {
-      regions[id] = RegionRecord();
-      regions[id].retired = true;
-    }
     free_chunk(chunk);
     chunk = nullptr;
     counts.code_memory -= kChunkBytes;
@@ -183,33 +214,34 @@ Chunk* chunk_with_room(const RegionCode& code) {
 }
 
 // Publishes translated code; its id, or -1 without memory.
-int64_t publish(RegionCode& code, std::vector<uint8_t>&& guest_bytes) {
+int64_t publish(const RegionCode& code) {
   Chunk* chunk = chunk_with_room(code);
   if (chunk == nullptr) return -1;
-  const uint32_t id = static_cast<uint32_t>(regions.size());
+  const auto id = static_cast<uint32_t>(regions.size());
   RegionRecord record;
   record.chunk = chunk->id;
   record.offset = static_cast<uint32_t>(chunk->used);
   record.bytes = static_cast<uint32_t>(code.words.size() * 4);
+  record.first_entry = static_cast<uint32_t>(chunk->entries.size());
+  record.entry_count = static_cast<uint32_t>(code.entries.size());
   append_code(*chunk, code);
   chunk->regions.push_back(id);
-  // Copies, which are no longer than they must be; the translation's own memory is used again.
-  record.entries = code.entries;
-  record.locations = code.locations;
-  record.instructions = code.instructions;
-  record.guest_ranges = code.guest_ranges;
-  record.guest_bytes = std::move(guest_bytes);
+  chunk->entries.insert(chunk->entries.end(), code.entries.begin(), code.entries.end());
+  for (const emit::LocationEntry& entry : code.locations)
+    chunk->places.push_back({code.instructions[entry.instruction].address, record.offset + entry.code_offset,
+                             entry.flag_form, entry.pf, entry.af_a, entry.af_b});
+  regions.push_back(record);
+  watch_pages(code.guest_ranges, id);
   ++counts.regions;
-  counts.guest_instructions += record.instructions.size();
-  for (const GuestRange& range : record.guest_ranges) counts.guest_bytes += range.end - range.start;
+  counts.guest_instructions += code.instructions.size();
+  for (const GuestRange& range : code.guest_ranges) counts.guest_bytes += range.end - range.start;
   counts.code_bytes += record.bytes;
-  regions.push_back(std::move(record));
   return id;
 }
 
 void trace(uint32_t id, const RegionCode& tables) {
   const RegionRecord& region = regions[id];
-  config.trace_region({region.entries.front().guest,
+  config.trace_region({entries_of(region).front().guest,
                        reinterpret_cast<const uint32_t*>(chunks[region.chunk]->code + region.offset),
                        region.bytes / 4, &tables});
 }
@@ -236,9 +268,9 @@ bool executable_mapping(uint64_t guest, GuestMapping& mapping) {
   return config.find_mapping(guest, mapping) && (mapping.protection & 4 /* PROT_EXEC */) != 0;
 }
 
-bool bytes_unchanged(const RegionRecord& region) {
-  const uint8_t* expected = region.guest_bytes.data();
-  for (const GuestRange& range : region.guest_ranges) {
+bool bytes_unchanged(const CheckedBytes& checked) {
+  const uint8_t* expected = checked.bytes.data();
+  for (const GuestRange& range : checked.ranges) {
     if (!guest_equals(range.start, expected, range.end - range.start)) return false;
     expected += range.end - range.start;
   }
@@ -271,10 +303,8 @@ CodeAddress find_checked(std::unordered_map<uint64_t, uint32_t>& map, uint64_t g
     CodeLock lock;
     auto found = map.find(guest);
     if (found != map.end()) {
-      const RegionRecord& region = regions[found->second];
-      if (bytes_unchanged(region)) {
-        const CodeAddress code{host_address(region, region.entries.front()), region.entries.front().live_in != 0,
-                               true};
+      if (bytes_unchanged(checked_bytes[found->second])) {
+        const CodeAddress code = checked_address(regions[found->second]);
         note_good_check(guest);
         return code;
       }
@@ -287,7 +317,8 @@ CodeAddress find_checked(std::unordered_map<uint64_t, uint32_t>& map, uint64_t g
   input.single_block = true;
   input.max_instructions = max_instructions;
   RegionCode code;
-  std::vector<uint8_t> bytes;
+  CheckedBytes checked;
+  std::vector<uint8_t>& bytes = checked.bytes;
   do {
     code = RegionCode{};
     bytes.clear();
@@ -301,13 +332,15 @@ CodeAddress find_checked(std::unordered_map<uint64_t, uint32_t>& map, uint64_t g
     RegionCode again;
     if (guarded_translate(input, again) && again.words == code.words) break;
   } while (true);
+  checked.ranges = code.guest_ranges;
   CodeLock lock;
-  const int64_t id = publish(code, std::move(bytes));
-  if (id < 0) return {};
-  map[guest] = static_cast<uint32_t>(id);
-  watch_pages(regions[id].guest_ranges, static_cast<uint32_t>(id));
-  const RegionRecord& region = regions[id];
-  return {host_address(region, region.entries.front()), region.entries.front().live_in != 0, true};
+  const int64_t published = publish(code);
+  if (published < 0) return {};
+  const auto id = static_cast<uint32_t>(published);
+  regions[id].checked = true;
+  map[guest] = id;
+  checked_bytes[id] = std::move(checked);
+  return checked_address(regions[id]);
 }
 
 }  // namespace
@@ -353,11 +386,10 @@ CodeAddress find_or_translate(uint64_t guest) {
     if (reaches_volatile_page(writable)) break;
     // Bytes that can change count only if they were protected while they were read.
     if (!protect_pages(writable) || generation != write_generation()) continue;
-    const int64_t id = publish(code, {});
+    const int64_t id = publish(code);
     if (id < 0) return {};
     const RegionRecord& region = regions[id];
-    watch_pages(region.guest_ranges, static_cast<uint32_t>(id));
-    for (const RegionEntry& entry : region.entries) {
+    for (const RegionEntry& entry : code.entries) {
       if (index.find(entry.guest) == 0) index.insert(entry.guest, encode(host_address(region, entry), entry.live_in));
     }
     if (config.trace_region != nullptr) trace(static_cast<uint32_t>(id), code);
@@ -380,7 +412,9 @@ void link_slot(uint64_t slot, uint64_t guest) {
   const CodeAddress code = find_code(guest);
   if (code.host == 0) return;
   record.linked = true;
-  links[guest].push_back({chunk->id, static_cast<uint32_t>(pair)});
+  PairRef& first_link = links[guest];
+  record.next = first_link;
+  first_link = {chunk->id, static_cast<uint32_t>(pair)};
   ++counts.slots_linked;
   std::atomic_ref<uint64_t>(chunk->slot(pair)[code.needs_flags ? 1 : 0]).store(code.host, std::memory_order_release);
 }
@@ -396,17 +430,15 @@ void use_barriers(uint64_t host, uint64_t guest) {
   finish_retiring();
 }
 
-bool locate_code(uint64_t host, CodeLocation& out) {
+bool locate_code(uint64_t host, KnownPlace& out) {
   CodeLock lock;
-  Chunk* chunk = chunk_of(host);
-  const RegionRecord* region = chunk != nullptr ? region_of(*chunk, host) : nullptr;
-  if (region == nullptr) return false;
-  const auto offset = static_cast<uint32_t>(host - reinterpret_cast<uint64_t>(chunk->code)) - region->offset;
-  auto found = std::lower_bound(region->locations.begin(), region->locations.end(), offset,
-                                [](const emit::LocationEntry& e, uint32_t o) { return e.code_offset < o; });
-  if (found == region->locations.end() || found->code_offset != offset) return false;
-  out.entry = *found;
-  out.guest = region->instructions[found->instruction].address;
+  const Chunk* chunk = chunk_of(host);
+  if (chunk == nullptr) return false;
+  const auto offset = static_cast<uint32_t>(host - reinterpret_cast<uint64_t>(chunk->code));
+  auto found = std::lower_bound(chunk->places.begin(), chunk->places.end(), offset,
+                                [](const KnownPlace& place, uint32_t o) { return place.offset < o; });
+  if (found == chunk->places.end() || found->offset != offset) return false;
+  out = *found;
   return true;
 }
 

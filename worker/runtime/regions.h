@@ -31,14 +31,9 @@ CodeAddress translate_single_step(uint64_t guest);
 // Links the slot pair at address `slot`, which leads to `guest`, if both still exist.
 void link_slot(uint64_t slot, uint64_t guest);
 
-// What an address in translated code stands for.
-struct CodeLocation {
-  uint64_t guest = 0;  // address of the guest instruction
-  emit::LocationEntry entry{};
-};
-// False if the instruction at `host` has no entry. The code may be retired, but not freed: call while Thread::in_code
-// is set.
-bool locate_code(uint64_t host, CodeLocation& out);
+// The guest instruction behind the one at `host`, which must be a known place; false if it is not. The code may be
+// retired, but not freed: call while Thread::in_code is set.
+bool locate_code(uint64_t host, KnownPlace& out);
 // Lock-free and async-signal-safe.
 bool is_code_address(uint64_t host);
 
@@ -60,12 +55,9 @@ struct RegionRecord {
   uint32_t chunk = 0;
   uint32_t offset = 0;  // of the code in the chunk
   uint32_t bytes = 0;
+  uint32_t first_entry = 0, entry_count = 0;  // in Chunk::entries
   bool retired = false;
-  std::vector<RegionEntry> entries;
-  std::vector<emit::LocationEntry> locations;
-  std::vector<ir::GuestInstruction> instructions;
-  std::vector<GuestRange> guest_ranges;
-  std::vector<uint8_t> guest_bytes;  // of a checked region, range after range
+  bool checked = false;
 };
 const RegionRecord& region_record(uint32_t region);  // code lock held
 
