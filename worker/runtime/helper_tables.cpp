@@ -13,6 +13,7 @@ PHYBIN_STATE_HELPERS(HELPER)
 
 #define HELPER(name) uint64_t phybin_helper_x87_##name(phybin::GuestState*, uint64_t, uint64_t);
 PHYBIN_X87_HELPERS(HELPER)
+PHYBIN_X87_STORE_HELPERS(HELPER)
 #undef HELPER
 
 // Of several types: only the stub calls them.
@@ -27,7 +28,7 @@ const LightHelperFunction phybin_light_helpers[] = {
     PHYBIN_LIGHT_HELPERS(HELPER)
 #undef HELPER
 #define HELPER(name) reinterpret_cast<LightHelperFunction>(phybin_helper_x87_##name),
-        PHYBIN_X87_HELPERS(HELPER)
+        PHYBIN_X87_HELPERS(HELPER) PHYBIN_X87_STORE_HELPERS(HELPER)
 #undef HELPER
 };
 const StateHelperFunction phybin_state_helpers[] = {

@@ -153,9 +153,9 @@ bool handle_code_fault(Thread& thread, const SignalInfo& info, ucontext_t& conte
     if (completion == Completion::kDone) return true;
     if (completion == Completion::kFaulted) cause = &guarded_fault;
   }
-  if (info.signal == SIGILL) {
-    // UDF #TrapKind; nothing else in translated code is undefined.
-    thread.trap_info = *reinterpret_cast<const uint32_t*>(context.uc_mcontext.pc) & 0xffff;
+  if (info.signal == SIGTRAP) {
+    // BRK #TrapKind.
+    thread.trap_info = *reinterpret_cast<const uint32_t*>(context.uc_mcontext.pc) >> 5 & 0xffff;
     save_guest_registers(thread, context);
     leave_code(thread, context, EXIT_TRAP_IN_PLACE);
     return true;

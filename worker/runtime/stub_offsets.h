@@ -34,7 +34,7 @@
 #define EXIT_FAULT 4
 #define EXIT_SAFEPOINT 5
 #define EXIT_HELPER 6
-#define EXIT_TRAP_IN_PLACE 7  // as EXIT_TRAP, but by an UDF that the location tables know
+#define EXIT_TRAP_IN_PLACE 7  // as EXIT_TRAP, but by a BRK that the location tables know
 #define EXIT_ALIGNMENT 8
 
 #define LOOKUP_MASK_BITS 11

@@ -249,30 +249,18 @@ FUNCTION phybin_stub_return_miss    // x16 = target, canonical flags, entry popp
   add x27, x4, #16
   ret x30
 
-// w16 = LightHelper, x1-x3 arguments, x0 and x1 results; keeps all but x0-x7, x16, x17, x30. AAPCS64 keeps the other
-// guest registers, and light helpers are compiled without vector registers.
+// w16 = LightHelper, x1-x3 arguments, x0 and x1 results; keeps all but x0-x7, x16, x17, x30. Light helpers are compiled
+// such that they keep x8-x15, x18 and the vector registers (worker/CMakeLists.txt), AAPCS64 keeps the rest.
 FUNCTION phybin_stub_helper
-  sub sp, sp, #96
-  stp x8, x9, [sp]
-  stp x10, x11, [sp, #16]
-  stp x12, x13, [sp, #32]
-  stp x14, x15, [sp, #48]
-  stp x18, x30, [sp, #64]
   mrs x17, nzcv
-  str x17, [sp, #80]
+  stp x17, x30, [sp, #-16]!
   adrp x17, phybin_light_helpers
   add x17, x17, :lo12:phybin_light_helpers
   ldr x17, [x17, w16, uxtw #3]
   mov x0, STATE
   blr x17
-  ldr x17, [sp, #80]
+  ldp x17, x30, [sp], #16
   msr nzcv, x17
-  ldp x8, x9, [sp]
-  ldp x10, x11, [sp, #16]
-  ldp x12, x13, [sp, #32]
-  ldp x14, x15, [sp, #48]
-  ldp x18, x30, [sp, #64]
-  add sp, sp, #96
   ret x30
 
 // w16 = StateHelper, x1, x2 arguments, x3 = guest address of the instruction. The return address stays in the thread

@@ -17,11 +17,13 @@ inline constexpr uint32_t kStatusWordOffset = kRegistersOffset + 130;  // withou
 inline constexpr uint32_t kTopOffset = kRegistersOffset + 132;
 inline constexpr uint32_t kOccupiedOffset = kRegistersOffset + 133;
 inline constexpr uint32_t kSuppressedOffset = kRegistersOffset + 134;
+inline constexpr uint32_t kAfterStoreOffset = kRegistersOffset + 160;
 
 // Places of those in the word at kControlWordOffset, which translated code loads and stores as one.
 inline constexpr unsigned kStatusBit = 16;
 inline constexpr unsigned kTopBit = 32;
 inline constexpr unsigned kOccupiedBit = 40;
+inline constexpr unsigned kSuppressedBit = 48;
 inline constexpr unsigned kC1Bit = kStatusBit + 9;
 inline constexpr unsigned kErrorSummaryBit = kStatusBit + 7;
 

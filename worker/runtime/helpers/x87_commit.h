@@ -37,31 +37,28 @@ inline bool commit_store(X87State& state, uint32_t flags) {
   return stored;
 }
 
+inline void write(X87State& state, unsigned index, Float80 v) {
+  st(state, index) = v;
+  mark_occupied(state, index);
+}
+
 // Pushes a loaded value; unlike arithmetic, a load goes ahead after an unmasked DE.
 inline void push(X87State& state, Float80 v, uint32_t flags = 0) {
-  const unsigned top = (state.top - 1u) & 7;
-  if (__builtin_expect((state.occupied >> top & 1) != 0, 0)) {
+  if (__builtin_expect(!is_empty(state, 7), 0)) {
     if (!commit(state, kInvalid | kStackFault | kC1)) return;
     v = kIndefinite;
   } else if (!commit(state, flags, kInvalid)) {
     return;
   }
-  state.top = static_cast<uint8_t>(top);
-  state.occupied |= static_cast<uint8_t>(1u << top);
-  state.registers[top] = v;
+  decrement_top(state);
+  write(state, 0, v);
 }
 
-// Pushes into the free register `top`, without any exception.
-inline void push_common(X87State& state, unsigned top, Float80 v) {
+// Pushes when ST(7) is empty, without any exception.
+inline void push_common(X87State& state, Float80 v) {
   commit_common(state, 0);
-  state.top = static_cast<uint8_t>(top);
-  state.occupied |= static_cast<uint8_t>(1u << top);
-  state.registers[top] = v;
-}
-
-inline void write(X87State& state, unsigned index, Float80 v) {
-  st(state, index) = v;
-  mark_occupied(state, index);
+  decrement_top(state);
+  write(state, 0, v);
 }
 
 }  // namespace phybin::runtime::x87::detail

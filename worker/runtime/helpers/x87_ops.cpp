@@ -45,17 +45,17 @@ template <FullOperation operation>
 
 template <CommonOperation common, FullOperation operation>
 [[gnu::always_inline]] inline uint64_t register_arithmetic(X87State* state, uint64_t a) {
-  const unsigned destination = (state->top + static_cast<unsigned>(a)) & 7;
-  const unsigned source = (state->top + static_cast<unsigned>(a >> 3)) & 7;
+  const unsigned destination = a & 7;
+  const unsigned source = a >> 3 & 7;
   if (__builtin_expect((state->occupied >> destination & state->occupied >> source & 1) != 0 &&
                            has_common_control(state->control_word),
                        1)) {
-    Float80 x = state->registers[destination];
-    Float80 y = state->registers[source];
+    Float80 x = st(*state, destination);
+    Float80 y = st(*state, source);
     if ((a & kReversed) != 0) std::swap(x, y);
     const Common result = common(x, y);
     if (__builtin_expect(result.ok, 1)) {
-      state->registers[destination] = result.value;
+      st(*state, destination) = result.value;
       commit_common(*state, result.flags);
       if ((a & kArithmeticPop) != 0) pop(*state);
       return 0;
@@ -158,9 +158,8 @@ template <typename Bits, Float80 (*widen)(Bits, Context&)>
 template <typename Bits, Common (*common)(uint64_t), Float80 (*widen)(Bits, Context&)>
 [[gnu::always_inline]] inline uint64_t load(X87State* state, Bits bits) {
   const Common v = common(bits);
-  const unsigned top = (state->top - 1u) & 7;
-  if (__builtin_expect(!v.ok || (state->occupied >> top & 1) != 0, 0)) return load_in_full<Bits, widen>(state, bits);
-  push_common(*state, top, v.value);
+  if (__builtin_expect(!v.ok || !is_empty(*state, 7), 0)) return load_in_full<Bits, widen>(state, bits);
+  push_common(*state, v.value);
   return 0;
 }
 
@@ -212,11 +211,10 @@ template <typename Result, typename CommonConvert, typename Convert>
 }
 
 // Both operands of a comparison in registers, on its common path.
-[[gnu::always_inline]] inline bool compare_registers(const X87State& state, uint64_t a, uint32_t& condition) {
-  const unsigned x = state.top & 7;
-  const unsigned y = (state.top + static_cast<unsigned>(a)) & 7;
-  return (state.occupied >> x & state.occupied >> y & 1) != 0 &&
-         compare_common(state.registers[x], state.registers[y], condition);
+[[gnu::always_inline]] inline bool compare_registers(X87State& state, uint64_t a, uint32_t& condition) {
+  const unsigned index = a & 7;
+  return (state.occupied & state.occupied >> index & 1) != 0 &&
+         compare_common(st(state, 0), st(state, index), condition);
 }
 
 }  // namespace
@@ -247,7 +245,7 @@ uint64_t phybin_x87_fld_i64(X87State* state, uint64_t value, uint64_t) {
 uint64_t phybin_x87_fld_sti(X87State* state, uint64_t index, uint64_t) {
   if (__builtin_expect(is_empty(*state, static_cast<unsigned>(index)), 0)) {
     if (stack_underflow(*state)) {
-      state->top = (state->top - 1) & 7;
+      decrement_top(*state);
       write(*state, 0, kIndefinite);
     }
     return 0;
@@ -296,12 +294,9 @@ uint64_t phybin_x87_fst_sti(X87State* state, uint64_t index, uint64_t pops) {
 }
 
 uint64_t phybin_x87_fxch(X87State* state, uint64_t index, uint64_t) {
-  const unsigned x = state->top & 7;
-  const unsigned y = (state->top + static_cast<unsigned>(index)) & 7;
-  if (__builtin_expect((state->occupied >> x & state->occupied >> y & 1) == 0, 0)) {
-    return exchange_in_full(state, index);
-  }
-  std::swap(state->registers[x], state->registers[y]);
+  const unsigned i = index & 7;
+  if (__builtin_expect((state->occupied & state->occupied >> i & 1) == 0, 0)) return exchange_in_full(state, index);
+  std::swap(st(*state, 0), st(*state, i));
   commit_common(*state, 0);
   return 0;
 }

@@ -26,21 +26,24 @@ T get(const uint8_t* image, unsigned offset) {
 
 // The full tag word: two bits a physical register, 0 valid, 1 zero, 2 special, 3 empty.
 uint16_t tag_word(const X87State& state) {
+  const unsigned occupied = physical_tags(state);
   uint32_t tags = 0;
   for (unsigned i = 0; i < 8; ++i) {
     const Float80 v = state.registers[i];
     uint32_t tag = is_normal(v) ? 0 : is_zero(v) ? 1 : 2;
-    if ((state.occupied >> i & 1) == 0) tag = 3;
+    if ((occupied >> i & 1) == 0) tag = 3;
     tags |= tag << (2 * i);
   }
   return static_cast<uint16_t>(tags);
 }
 
+// After set_status_word, which sets TOP.
 void set_tag_word(X87State& state, uint16_t tags) {
-  state.occupied = 0;
+  uint8_t occupied = 0;
   for (unsigned i = 0; i < 8; ++i) {
-    if ((tags >> (2 * i) & 3) != 3) state.occupied |= static_cast<uint8_t>(1u << i);
+    if ((tags >> (2 * i) & 3) != 3) occupied |= static_cast<uint8_t>(1u << i);
   }
+  set_physical_tags(state, occupied);
 }
 
 void set_status_word(X87State& state, uint16_t status) {
@@ -133,7 +136,7 @@ uint64_t phybin_x87_fxsave(X87State* state, uint64_t image, uint64_t wide) {
   uint8_t* const to = host(image);
   put(to, 0, state->control_word);
   put(to, 2, full_status_word(*state));
-  put(to, 4, static_cast<uint16_t>(state->occupied));
+  put(to, 4, static_cast<uint16_t>(physical_tags(*state)));
   put(to, 6, state->last_opcode);
   const uint64_t mask = wide != 0 ? ~uint64_t{0} : 0xffffffff;
   put(to, 8, state->last_instruction & mask);
@@ -149,7 +152,7 @@ uint64_t phybin_x87_fxrstor(X87State* state, uint64_t image, uint64_t wide) {
   const uint8_t* const from = host(image);
   set_control_word(*state, get<uint16_t>(from, 0));
   set_status_word(*state, get<uint16_t>(from, 2));
-  state->occupied = get<uint8_t>(from, 4);
+  set_physical_tags(*state, get<uint8_t>(from, 4));
   state->last_opcode = get<uint16_t>(from, 6) & 0x7ff;
   const uint64_t mask = wide != 0 ? ~uint64_t{0} : 0xffffffff;
   state->last_instruction = get<uint64_t>(from, 8) & mask;

@@ -100,7 +100,7 @@ void operate(X87State& state, const OperationEntry& entry) {
     case Shape::kPush:
       write(state, 0, operands.x);
       if (incomplete) break;
-      state.top = (state.top - 1) & 7;
+      decrement_top(state);
       write(state, 0, operands.y);
       break;
   }
@@ -181,13 +181,13 @@ uint64_t phybin_x87_fcmov(X87State* state, uint64_t index, uint64_t taken) {
 
 uint64_t phybin_x87_fincstp(X87State* state, uint64_t, uint64_t) {
   commit(*state, 0);
-  state->top = (state->top + 1) & 7;
+  rotate_top(*state, 1);
   return 0;
 }
 
 uint64_t phybin_x87_fdecstp(X87State* state, uint64_t, uint64_t) {
   commit(*state, 0);
-  state->top = (state->top - 1) & 7;
+  rotate_top(*state, 7);
   return 0;
 }
 

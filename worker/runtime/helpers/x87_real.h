@@ -10,6 +10,18 @@ constexpr uint128 wide_constant(uint64_t hi, uint64_t lo) { return uint128{hi} <
 
 inline constexpr uint128 kOneQ127 = uint128{1} << 127;
 
+// Shifts by a variable count: the compiler's own call its library, which does not keep the guest's registers.
+inline uint128 shift_right(uint128 v, unsigned count) {
+  const uint64_t hi = static_cast<uint64_t>(v >> 64), lo = static_cast<uint64_t>(v);
+  if (count >= 64) return count >= 128 ? 0 : hi >> (count - 64);
+  return uint128{hi >> count} << 64 | (lo >> count | hi << 1 << (63 - count));
+}
+inline uint128 shift_left(uint128 v, unsigned count) {
+  const uint64_t hi = static_cast<uint64_t>(v >> 64), lo = static_cast<uint64_t>(v);
+  if (count >= 64) return count >= 128 ? 0 : uint128{lo << (count - 64)} << 64;
+  return uint128{hi << count | lo >> 1 >> (63 - count)} << 64 | lo << count;
+}
+
 // (-1)^negative * significand * 2^(exponent - 127); the significand has its top bit set, or the number is zero.
 struct Real {
   bool negative = false;
@@ -70,7 +82,7 @@ inline Real add(Real a, Real b) {
     b = swapped;
   }
   const int32_t distance = a.exponent - b.exponent;
-  const uint128 aligned = distance < 128 ? b.significand >> distance : 0;
+  const uint128 aligned = shift_right(b.significand, static_cast<unsigned>(distance));
   if (a.negative != b.negative) return make_real(a.negative, a.exponent, a.significand - aligned);
   const uint128 sum = a.significand + aligned;
   if (sum >= aligned) return {a.negative, a.exponent, sum};
@@ -80,7 +92,7 @@ inline Real add(Real a, Real b) {
 // v as a fraction of 1 in units of 2^-128, for |v| < 1.
 inline uint128 to_fraction(const Real& v) {
   const int32_t shift = -1 - v.exponent;
-  return shift < 128 ? v.significand >> shift : 0;
+  return shift_right(v.significand, static_cast<unsigned>(shift));
 }
 
 inline Float80 round_exact(const Real& v, Context& context) {

@@ -3,7 +3,7 @@
 // Registers are kept by physical number, so that the MMX registers are the significands of registers[0..7] whatever
 // TOP is. TOP has a byte of its own, because every x87 instruction needs it and only FNSTSW and the save instructions
 // need it inside the status word. Of the tag word only "empty or not" is state; the rest is computed when it is
-// stored, as the CPU does. `occupied` is FXSAVE's abridged tag byte.
+// stored, as the CPU does. `occupied` is FXSAVE's abridged tag byte rotated by TOP: instructions look at ST(i).
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ struct X87State {
   uint16_t control_word;
   uint16_t status_word;  // without TOP, whose bits are always zero here
   uint8_t top;           // 0..7
-  uint8_t occupied;      // bit i: physical register i is not empty
+  uint8_t occupied;      // bit i: ST(i) is not empty
   // Set when the last helper met an unmasked exception that keeps its result from being stored: the store to memory
   // that translated code makes of the returned value must then be left out. Helpers set it together with ES; never
   // set while all exceptions are masked.
@@ -30,34 +30,49 @@ struct X87State {
   uint16_t reserved2[3];
   uint64_t last_instruction;  // guest address
   uint64_t last_data;         // guest address
+  // What a store to memory leaves in the word at control_word once the store is done; until then nothing has changed.
+  uint64_t after_store;
 };
 
 static_assert(std::is_standard_layout_v<X87State>);
 static_assert(sizeof(Float80) == 16 && offsetof(Float80, significand) == 0 && offsetof(Float80, sign_exponent) == 8);
-static_assert(sizeof(X87State) == 160);
+static_assert(sizeof(X87State) == 168 && sizeof(X87State) <= sizeof(GuestState::x87));
 static_assert(::phybin::x87::kControlWordOffset == offsetof(GuestState, x87) + offsetof(X87State, control_word) &&
               ::phybin::x87::kStatusWordOffset == offsetof(GuestState, x87) + offsetof(X87State, status_word) &&
               ::phybin::x87::kTopOffset == offsetof(GuestState, x87) + offsetof(X87State, top) &&
               ::phybin::x87::kOccupiedOffset == offsetof(GuestState, x87) + offsetof(X87State, occupied) &&
-              ::phybin::x87::kSuppressedOffset == offsetof(GuestState, x87) + offsetof(X87State, result_suppressed));
+              ::phybin::x87::kSuppressedOffset == offsetof(GuestState, x87) + offsetof(X87State, result_suppressed) &&
+              ::phybin::x87::kAfterStoreOffset == offsetof(GuestState, x87) + offsetof(X87State, after_store));
 
 inline uint16_t full_status_word(const X87State& state) {
   return static_cast<uint16_t>(state.status_word | state.top << 11);
 }
 
 inline Float80& st(X87State& state, unsigned index) { return state.registers[(state.top + index) & 7]; }
-inline bool is_empty(const X87State& state, unsigned index) {
-  return (state.occupied >> ((state.top + index) & 7) & 1) == 0;
-}
-inline void mark_empty(X87State& state, unsigned index) {
-  state.occupied &= static_cast<uint8_t>(~(1u << ((state.top + index) & 7)));
-}
-inline void mark_occupied(X87State& state, unsigned index) {
-  state.occupied |= static_cast<uint8_t>(1u << ((state.top + index) & 7));
-}
+inline bool is_empty(const X87State& state, unsigned index) { return (state.occupied >> index & 1) == 0; }
+inline void mark_empty(X87State& state, unsigned index) { state.occupied &= static_cast<uint8_t>(~(1u << index)); }
+inline void mark_occupied(X87State& state, unsigned index) { state.occupied |= static_cast<uint8_t>(1u << index); }
 inline void pop(X87State& state) {
-  mark_empty(state, 0);
+  state.occupied >>= 1;
   state.top = (state.top + 1) & 7;
+}
+// The register that becomes ST(0) counts as empty.
+inline void decrement_top(X87State& state) {
+  state.occupied = static_cast<uint8_t>(state.occupied << 1);
+  state.top = (state.top - 1) & 7;
+}
+// Registers keep their physical tags while TOP moves by `distance`.
+inline void rotate_top(X87State& state, unsigned distance) {
+  const unsigned twice = state.occupied * 0x101u;
+  state.occupied = static_cast<uint8_t>(twice >> (distance & 7));
+  state.top = (state.top + distance) & 7;
+}
+// The abridged tag byte: bit i is for physical register i.
+inline uint8_t physical_tags(const X87State& state) {
+  return static_cast<uint8_t>(state.occupied * 0x101u >> ((8u - state.top) & 7));
+}
+inline void set_physical_tags(X87State& state, uint8_t tags) {
+  state.occupied = static_cast<uint8_t>(tags * 0x101u >> state.top);
 }
 
 // ES and B follow the exception flags and masks (SDM vol. 1, 8.1.3.3).

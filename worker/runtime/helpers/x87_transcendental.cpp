@@ -299,12 +299,13 @@ Angle reduce(Float80 x) {
   // pi / 4 has exponent -1.
   if (v.exponent >= -1) {
     // In units of 2^-65: below 2^128, because |x| < 2^63.
-    uint128 rest = v.significand >> (62 - v.exponent);
+    uint128 rest = shift_right(v.significand, static_cast<unsigned>(62 - v.exponent));
     int shift = leading_zeros(kHalfPi66) - leading_zeros(rest);
-    for (; shift >= 0; --shift) {
+    uint128 multiple = shift >= 0 ? shift_left(kHalfPi66, static_cast<unsigned>(shift)) : 0;
+    for (; shift >= 0; --shift, multiple >>= 1) {
       quadrant <<= 1;
-      if (rest >= kHalfPi66 << shift) {
-        rest -= kHalfPi66 << shift;
+      if (rest >= multiple) {
+        rest -= multiple;
         quadrant |= 1;
       }
     }

@@ -1,8 +1,8 @@
 // Where things live in A64 registers while translated code runs.
 //
 // Temporaries x0-x7 double as argument registers, so values reach helpers without moves. The guest registers r8-r15,
-// PF, the shadow stack and the state pointer sit in registers that AAPCS64 callees keep, so a light helper costs its
-// stub only the eight others.
+// PF, the shadow stack and the state pointer sit in registers that AAPCS64 callees keep, and light
+// helpers are compiled such that they keep the eight others too (worker/CMakeLists.txt).
 #pragma once
 
 #include <cstdint>

@@ -23,20 +23,29 @@ ValueId call_word(Lifter& l, LightHelper helper, uint64_t x, ValueId y = kNoValu
 // i of the last operand, ST(i).
 unsigned stack_index(const Lifter& l) { return l.operand(l.in.operand_count - 1u).reg; }
 
-// Stores unless an exception keeps the value away; then pops.
-void store(Lifter& l, const Address& m, ValueId value, uint8_t width, bool pops) {
-  l.b.op(Opcode::kX87Store, width, m.base, m.index, value, m.disp, m.scale, pops ? 1 : 0);
+// Stores what a helper has returned; the last store of an instruction changes the state.
+void store(Lifter& l, const Address& m, ValueId value, uint8_t width, bool last = true) {
+  l.b.op(Opcode::kX87Store, width, m.base, m.index, value, m.disp, m.scale, last ? 1 : 0);
+}
+
+// An instruction that is done inline; its words of the helper are ST(index) and option.
+void inline_st(Lifter& l, Opcode code, unsigned index, bool option = false) {
+  l.b.op(code, 0, kNoValue, kNoValue, kNoValue, index, option ? 1 : 0);
+}
+
+void push(Lifter& l, ValueId significand, ValueId sign_exponent) {
+  l.b.op(Opcode::kX87Push, 64, significand, sign_exponent);
 }
 
 // The two parts of a 10-byte store.
 void store_pair(Lifter& l, LightHelper low, LightHelper high) {
   const Address m = l.memory_address();
   const ValueId first = call(l, low);
-  const ValueId second = call_word(l, high, 0);
+  const ValueId second = call_word(l, high, 1);
   store(l, m, first, 64, false);
   Address upper = m;
   upper.disp += 8;
-  store(l, upper, second, 16, true);
+  store(l, upper, second, 16);
 }
 
 // Loads the two parts of a 10-byte operand.
@@ -77,11 +86,6 @@ void lift_x87_call_no_wait(Lifter& l) { call_word(l, form_of(l).helper, form_of(
 void lift_x87_call(Lifter& l) {
   check(l);
   lift_x87_call_no_wait(l);
-}
-
-void lift_x87_indexed(Lifter& l) {
-  check(l);
-  call_word(l, form_of(l).helper, stack_index(l));
 }
 
 // Register forms list both operands, destination first; FADDP and so on have ST(0) as the source.
@@ -132,22 +136,25 @@ void lift_fcmov(Lifter& l) {
 }
 
 void lift_fld(Lifter& l) {
-  check(l);
   if (!l.is_memory(0)) {
-    call_word(l, LightHelper::k_x87_fld_sti, stack_index(l));
+    inline_st(l, Opcode::kX87PushSt, stack_index(l));
   } else if (l.operand(0).size == 10) {
     const Pair value = load_pair(l);
-    call(l, LightHelper::k_x87_fld_m80, value.low, value.high);
+    push(l, value.low, value.high);
   } else {
-    const bool is_double = l.width(0) == 64;
-    call(l, is_double ? LightHelper::k_x87_fld_m64 : LightHelper::k_x87_fld_m32, l.read(0));
+    l.b.op(Opcode::kX87PushFloat, l.width(0), l.read(0));
   }
 }
 
-void lift_fild(Lifter& l) {
-  check(l);
-  call(l, LightHelper::k_x87_fld_i64, load_integer(l));
-}
+// FLDZ and FLD1 do not depend on rounding.
+void lift_fldz(Lifter& l) { push(l, l.b.constant(0), l.b.constant(0)); }
+void lift_fld1(Lifter& l) { push(l, l.b.constant(INT64_MIN), l.b.constant(0x3fff)); }
+
+void lift_fild(Lifter& l) { l.b.op(Opcode::kX87PushInt, 64, load_integer(l)); }
+
+void lift_fxch(Lifter& l) { inline_st(l, Opcode::kX87Exchange, stack_index(l)); }
+void lift_fchs(Lifter& l) { inline_st(l, Opcode::kX87Sign, 0); }
+void lift_fabs(Lifter& l) { inline_st(l, Opcode::kX87Sign, 0, true); }
 
 void lift_fbld(Lifter& l) {
   check(l);
@@ -156,17 +163,18 @@ void lift_fbld(Lifter& l) {
 }
 
 void lift_fst(Lifter& l) {
-  check(l);
   const bool pops = form_of(l).detail != 0;
   if (!l.is_memory(0)) {
-    call_word(l, LightHelper::k_x87_fst_sti, stack_index(l), l.b.constant(pops ? 1 : 0));
-  } else if (l.operand(0).size == 10) {
+    inline_st(l, Opcode::kX87Copy, stack_index(l), pops);
+    return;
+  }
+  check(l);
+  if (l.operand(0).size == 10) {
     store_pair(l, LightHelper::k_x87_fst_m80_significand, LightHelper::k_x87_fst_m80_sign_exponent);
   } else {
     const Address m = l.memory_address();
-    const bool is_double = l.width(0) == 64;
-    const ValueId bits = call_word(l, is_double ? LightHelper::k_x87_fst_m64 : LightHelper::k_x87_fst_m32, 0);
-    store(l, m, bits, l.width(0), pops);
+    const LightHelper helper = l.width(0) == 64 ? LightHelper::k_x87_fst_m64 : LightHelper::k_x87_fst_m32;
+    store(l, m, call_word(l, helper, form_of(l).detail), l.width(0));
   }
 }
 
@@ -178,9 +186,7 @@ void lift_fbstp(Lifter& l) {
 void lift_fist(Lifter& l) {
   check(l);
   const Address m = l.memory_address();
-  const uint64_t detail = form_of(l).detail;
-  const ValueId value = call_word(l, LightHelper::k_x87_fist, l.width(0) | (detail & kStoreTruncate));
-  store(l, m, value, l.width(0), (detail & kStorePop) != 0);
+  store(l, m, call_word(l, LightHelper::k_x87_fist, l.width(0) | form_of(l).detail), l.width(0));
 }
 
 void lift_ffree(Lifter& l) {

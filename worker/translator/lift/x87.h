@@ -21,8 +21,6 @@ const X87Form& x87_form(decode::Mnemonic mnemonic);
 // Instructions that are one call of their helper, with `detail` as its first word.
 void lift_x87_call(Lifter& l);
 void lift_x87_call_no_wait(Lifter& l);
-// The same with i of ST(i), from bit 0.
-void lift_x87_indexed(Lifter& l);
 // FADD and so on: detail holds kReversed, kArithmeticPop, and a MemoryOperation in the low bits.
 void lift_x87_arithmetic(Lifter& l);
 void lift_x87_integer_arithmetic(Lifter& l);
@@ -32,7 +30,12 @@ void lift_ficom(Lifter& l);
 void lift_fcomi(Lifter& l);
 void lift_fcmov(Lifter& l);
 void lift_fld(Lifter& l);
+void lift_fldz(Lifter& l);
+void lift_fld1(Lifter& l);
 void lift_fild(Lifter& l);
+void lift_fxch(Lifter& l);
+void lift_fchs(Lifter& l);
+void lift_fabs(Lifter& l);
 void lift_fbld(Lifter& l);
 // detail: 1 if it pops.
 void lift_fst(Lifter& l);

@@ -53,9 +53,9 @@ constexpr Row kRows[] = {
     ROW_ALONE(Fst, lift_fst), ROW_ALONE(Fstp, lift_fst, 1), ROW_ALONE(Fbstp, lift_fbstp),
     ROW_ALONE(Fist, lift_fist), ROW_ALONE(Fistp, lift_fist, kStorePop),
     ROW_ALONE(Fisttp, lift_fist, kStorePop | kStoreTruncate),
-    CONSTANT(Fld1, kOne), CONSTANT(Fldl2t, kLog2Of10), CONSTANT(Fldl2e, kLog2OfE), CONSTANT(Fldpi, kPi),
-    CONSTANT(Fldlg2, kLog10Of2), CONSTANT(Fldln2, kLogOf2), CONSTANT(Fldz, kZero),
-    ROW(Fxch, lift_x87_indexed, fxch), ROW(Fchs, lift_x87_call, fchs), ROW(Fabs, lift_x87_call, fabs),
+    ROW_ALONE(Fld1, lift_fld1), CONSTANT(Fldl2t, kLog2Of10), CONSTANT(Fldl2e, kLog2OfE), CONSTANT(Fldpi, kPi),
+    CONSTANT(Fldlg2, kLog10Of2), CONSTANT(Fldln2, kLogOf2), ROW_ALONE(Fldz, lift_fldz),
+    ROW_ALONE(Fxch, lift_fxch), ROW_ALONE(Fchs, lift_fchs), ROW_ALONE(Fabs, lift_fabs),
 
     OPERATION(Ftst), OPERATION(Fxam), OPERATION(Fsqrt), OPERATION(Frndint), OPERATION(Fscale), OPERATION(Fxtract),
     OPERATION(Fprem), OPERATION(Fprem1), OPERATION(F2xm1), OPERATION(Fyl2x), OPERATION(Fyl2xp1), OPERATION(Fptan),
