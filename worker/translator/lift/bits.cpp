@@ -159,7 +159,8 @@ void lift_tzcnt(Lifter& l) {
 // The host has the same polynomial; without the instruction CPUID does not announce SSE4.2.
 void lift_crc32(Lifter& l) {
   if (!l.host.crc32) return l.trap(ir::TrapKind::kInvalidOpcode);
-  const ValueId sum = l.b.op(Opcode::kCrc32c, l.width(1), l.b.get_gpr(l.operand(0).reg), l.read(1));
+  const ValueId data = l.read(1);
+  const ValueId sum = l.b.op(Opcode::kCrc32c, l.width(1), l.b.get_gpr(l.operand(0).reg), data);
   l.b.set_gpr(l.operand(0).reg, sum);
 }
 

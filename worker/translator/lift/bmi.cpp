@@ -113,7 +113,9 @@ void lift_mulx(Lifter& l) {
     high = l.b.op(Opcode::kUMulHigh, 64, x, y);
     low = l.b.op(Opcode::kMul, 64, x, y);
   } else {
-    const ValueId product = l.b.op(Opcode::kMul, 64, zero_extended(l, x, 32), zero_extended(l, y, 32));
+    const ValueId wide_x = zero_extended(l, x, 32);
+    const ValueId wide_y = zero_extended(l, y, 32);
+    const ValueId product = l.b.op(Opcode::kMul, 64, wide_x, wide_y);
     high = l.b.op_imm(Opcode::kShiftRight, 64, product, 32);
     low = l.b.op(Opcode::kMov, 32, product);
   }

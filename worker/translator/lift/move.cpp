@@ -187,6 +187,9 @@ void lift_xlat(Lifter& l) {
   l.write_gpr(kRax, 8, l.load({base, al, 0, 0}, 8));
 }
 
-void lift_movnti(Lifter& l) { l.store(l.memory_address(), l.read_gpr(l.operand(1)), l.width(1)); }
+void lift_movnti(Lifter& l) {
+  const ValueId value = l.read_gpr(l.operand(1));
+  l.store(l.memory_address(), value, l.width(1));
+}
 
 }  // namespace phybin::lift

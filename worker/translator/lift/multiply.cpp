@@ -3,8 +3,6 @@
 
 namespace phybin::lift {
 
-using decode::OperandKind;
-
 namespace {
 
 constexpr ir::FlagMask kProductFlags = ir::kNzcv;  // SF and ZF are undefined
@@ -30,7 +28,8 @@ void wide_multiply(Lifter& l, bool is_signed) {
     return;
   }
   if (width == 32) {
-    const ValueId product = l.b.op(Opcode::kMul, 64, extend(x), extend(y));
+    const ValueId wide_x = extend(x), wide_y = extend(y);
+    const ValueId product = l.b.op(Opcode::kMul, 64, wide_x, wide_y);
     const ValueId high = l.b.op_imm(Opcode::kShiftRight, 64, product, 32);
     const ValueId low = l.b.op(Opcode::kMov, 32, product);
     overflow(high, low);
@@ -38,7 +37,8 @@ void wide_multiply(Lifter& l, bool is_signed) {
     l.b.set_gpr(kRax, low);
     return;
   }
-  const ValueId product = l.b.op(Opcode::kMul, 32, extend(x), extend(y));
+  const ValueId wide_x = extend(x), wide_y = extend(y);
+  const ValueId product = l.b.op(Opcode::kMul, 32, wide_x, wide_y);
   overflow(product, kNoValue);
   if (width == 16) {
     l.write_gpr(kRdx, 16, l.b.op_imm(Opcode::kShiftRight, 32, product, 16));

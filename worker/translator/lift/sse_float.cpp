@@ -102,10 +102,10 @@ void lift_addsub(Lifter& l) {
   const ValueId a = l.b.get_vec(l.operand(0).reg);
   const ValueId even = l.b.op(Opcode::kVecMask, 128, kNoValue, kNoValue, kNoValue, 0x55, element);
   const auto binary = [&](Opcode code, ValueId x, ValueId y) { return vec(l, code, 128, element, x, y); };
-  const ValueId differences =
-      binary(Opcode::kFSub, binary(Opcode::kVecAnd, a, even), binary(Opcode::kVecAnd, b, even));
-  const ValueId sums =
-      binary(Opcode::kFAdd, binary(Opcode::kVecAndNot, a, even), binary(Opcode::kVecAndNot, b, even));
+  const ValueId even_a = binary(Opcode::kVecAnd, a, even), even_b = binary(Opcode::kVecAnd, b, even);
+  const ValueId differences = binary(Opcode::kFSub, even_a, even_b);
+  const ValueId odd_a = binary(Opcode::kVecAndNot, a, even), odd_b = binary(Opcode::kVecAndNot, b, even);
+  const ValueId sums = binary(Opcode::kFAdd, odd_a, odd_b);
   const ValueId result = l.b.op(Opcode::kVecBlend, 128, even, differences, sums);
   write_operand(l, 0, with_x86_nan(l, 128, element, result, a, b));
 }

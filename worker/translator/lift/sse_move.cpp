@@ -57,7 +57,10 @@ void lift_movd(Lifter& l) {
 }
 
 void lift_move_low(Lifter& l) {
-  if (l.is_memory(0)) return l.store_vec(l.memory_address(), l.b.get_vec(l.operand(1).reg), 64);
+  if (l.is_memory(0)) {
+    const ValueId value = l.b.get_vec(l.operand(1).reg);
+    return l.store_vec(l.memory_address(), value, 64);
+  }
   write_scalar(l, l.load_vec(l.memory_address(), 64), 3);
 }
 
@@ -159,7 +162,10 @@ void lift_insertps(Lifter& l) {
   l.b.set_vec(reg, value);
 }
 
-void lift_stmxcsr(Lifter& l) { l.store(l.memory_address(), l.b.op(Opcode::kGetMxcsr, 32), 32); }
+void lift_stmxcsr(Lifter& l) {
+  const ValueId value = l.b.op(Opcode::kGetMxcsr, 32);
+  l.store(l.memory_address(), value, 32);
+}
 
 // Reserved bits (31:16) that are not zero raise #GP. The address is spoiled by them, in bits that a user address may
 // not have, and read again: no branch, and the fault is reported like that of a misaligned operand (kAlignedAddress).

@@ -4,7 +4,6 @@
 
 namespace phybin::lift {
 
-using decode::Mnemonic;
 using ir::FenceKind;
 using ir::RepKind;
 using ir::StringOp;
@@ -87,8 +86,8 @@ void lift_std(Lifter& l) { l.b.op(Opcode::kSetState, 64, l.b.constant(-1), kNoVa
 
 void lift_lahf(Lifter& l) {
   const ValueId flags = arithmetic_flags(l, ir::kAllFlags & ~ir::kV);
-  l.b.set_gpr(kRax,
-              l.b.op(Opcode::kInsert, 8, l.b.get_gpr(kRax), l.b.op_imm(Opcode::kOr, 32, flags, 2), kNoValue, 0, 8));
+  const ValueId ah = l.b.op_imm(Opcode::kOr, 32, flags, 2);
+  l.b.set_gpr(kRax, l.b.op(Opcode::kInsert, 8, l.b.get_gpr(kRax), ah, kNoValue, 0, 8));
 }
 
 void lift_sahf(Lifter& l) {

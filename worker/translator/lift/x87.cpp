@@ -3,7 +3,6 @@
 
 namespace phybin::lift {
 
-using decode::OperandKind;
 using namespace x87;  // NOLINT: the file is about nothing else
 
 namespace {
