@@ -1,8 +1,9 @@
 // Prints a digest of everything that the translator makes of the code in x86_64 ELF files. The same sources must
 // print the same on every build host (docs/design.md, "Pure and deterministic"): tests/determinism/run compares this
-// machine's build with the ARM64 one.
+// machine's build with the ARM64 one. With --each a line for every region as well, to find the one that differs.
 #include <cinttypes>
 #include <cstdio>
+#include <cstring>
 
 #include "tests/support/regions.h"
 
@@ -77,7 +78,7 @@ CodeOptions tso() {
   return options;
 }
 
-bool print_digests(const char* path) {
+bool print_digests(const char* path, bool each) {
   const Variant variants[] = {{"armv8.0", {}, {}}, {"all-tso", all_features(), tso()}};
   const std::vector<test::CodeSection> sections = test::code_sections(path);
   if (sections.empty()) {
@@ -91,8 +92,13 @@ bool print_digests(const char* path) {
       TranslateInput input = test::region_input(section, section.address);
       input.host = variant.host;
       input.options = variant.options;
-      test::for_each_region(section, input, [&](const TranslateInput&, TranslateStatus, const RegionCode& code) {
+      test::for_each_region(section, input, [&](const TranslateInput& at, TranslateStatus, const RegionCode& code) {
         digest.add(code);
+        if (each) {
+          Digest one;
+          one.add(code);
+          std::printf("%s %" PRIx64 " %016" PRIx64 "\n", variant.name, at.pc, one.value());
+        }
         ++regions;
         words += code.words.size();
         return true;
@@ -108,7 +114,8 @@ bool print_digests(const char* path) {
 }  // namespace phybin
 
 int main(int argc, char** argv) {
-  bool ok = argc > 1;
-  for (int i = 1; i < argc; ++i) ok = phybin::print_digests(argv[i]) && ok;
+  const bool each = argc > 1 && std::strcmp(argv[1], "--each") == 0;
+  bool ok = true;
+  for (int i = each ? 2 : 1; i < argc; ++i) ok = phybin::print_digests(argv[i], each) && ok;
   return ok ? 0 : 1;
 }

@@ -35,7 +35,8 @@ std::vector<Variant> variants() {
   return {{"armv8.0", {}, {}}, {"crypto-tso", crypto, tso}, {"fast", crypto, fast}};
 }
 
-// Words that are not instructions: literals behind the code, with the padding that aligns them.
+// Words that are no valid instructions on purpose: literals behind the code, with the padding that aligns them, and
+// UDF.
 std::vector<bool> data_words(const RegionCode& code) {
   std::vector<bool> is_slot(code.words.size()), data(code.words.size());
   for (const SlotUse& use : code.slots) is_slot[use.code_offset / 4] = true;
@@ -51,6 +52,11 @@ std::vector<bool> data_words(const RegionCode& code) {
     first = std::min(first, literal);
   }
   for (std::size_t i = first; i < data.size() && i > 0 && code.words[i - 1] == 0; --i) data[i - 1] = true;
+  // UDF, where the emitter wants a fault that the location table explains; Capstone does not know it.
+  for (const emit::LocationEntry& location : code.locations) {
+    const std::size_t i = location.code_offset / 4;
+    if (code.words.at(i) < 0x10000) data[i] = true;
+  }
   return data;
 }
 

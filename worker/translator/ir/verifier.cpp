@@ -22,6 +22,7 @@ unsigned optional_operands(Opcode code) {
     case Opcode::kLoadVec:
     case Opcode::kStore:
     case Opcode::kStoreVec:
+    case Opcode::kX87Store:
     case Opcode::kPrefetch:
     case Opcode::kSetAf:
       return kOperandA | kOperandB;
