@@ -194,6 +194,7 @@ Gpr Emitter::address(const Op& op) {
 }
 
 void emit_Invalid(Emitter&, const Op&) {}
+void emit_Nothing(Emitter&, const Op&) {}
 
 void emit_GetGpr(Emitter& e, const Op& op) {
   e.values_[e.current_].where = Where::kHome;

@@ -48,6 +48,7 @@ void Builder::begin_block(uint64_t address) {
   region_.blocks.push_back(block);
   gpr_.fill(kNoValue);
   vec_.fill(kNoValue);
+  unseen_write_.fill(0);
   ended_ = false;
 }
 
@@ -63,6 +64,7 @@ Op& Builder::append(Opcode code, uint8_t width) {
   o.width = width;
   o.instruction = instruction_;
   const uint16_t properties = info(code).properties;
+  if ((properties & (kCanFault | kStateBarrier)) != 0) unseen_write_.fill(0);
   if ((properties & kStateBarrier) != 0) {
     gpr_.fill(kNoValue);
     vec_.fill(kNoValue);
@@ -78,7 +80,27 @@ ValueId Builder::get_gpr(unsigned reg) {
   return gpr_[reg];
 }
 
+bool Builder::is_narrow(ValueId value, unsigned width) const {
+  const Op& o = at(value);
+  switch (o.code) {
+    case Opcode::kLoad:
+    case Opcode::kMov:
+    case Opcode::kExtract:
+      return o.width <= width;
+    case Opcode::kSetCc:
+      return true;
+    default:
+      return false;
+  }
+}
+
 void Builder::set_gpr(unsigned reg, ValueId value) {
+  if (unseen_write_[reg] != 0) {
+    Op& overtaken = region_.ops[unseen_write_[reg]];
+    overtaken.code = Opcode::kNothing;
+    overtaken.a = kNoValue;
+  }
+  unseen_write_[reg] = static_cast<uint16_t>(region_.ops.size());
   op(Opcode::kSetGpr, 64, value, kNoValue, kNoValue, 0, static_cast<uint8_t>(reg));
   gpr_[reg] = value;
 }

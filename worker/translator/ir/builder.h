@@ -1,7 +1,8 @@
 // Builds the IR of one region, block by block.
 //
 // Guest registers are forwarded within a block: a read after a write yields the value written, a second read yields
-// the first one's value, so lifters may read a register as often as they like.
+// the first one's value, so lifters may read a register as often as they like. A write that another one overtakes
+// before anything could observe it (a fault, a helper, the end of the block) is dropped.
 #pragma once
 
 #include <array>
@@ -73,6 +74,9 @@ class Builder {
     return value;
   }
 
+  // True when the bits of `value` from `width` on are known to be zero.
+  bool is_narrow(ValueId value, unsigned width) const;
+
   // An operation that reads flags: condition `cc` in aux.
   ValueId op_condition(Opcode code, uint8_t width, uint8_t cc, ValueId a = kNoValue, ValueId b = kNoValue);
   void set_pf(ValueId result) { op(Opcode::kSetPf, 0, result, kNoValue, kNoValue, 0, 0, 0, kP); }
@@ -99,6 +103,8 @@ class Builder {
   uint16_t instruction_ = 0;
   bool ended_ = true;
   std::array<ValueId, 16> gpr_{};
+  // SetGpr of each register that nothing has been able to observe yet, 0 if there is none.
+  std::array<uint16_t, 16> unseen_write_{};
   std::array<ValueId, 16> vec_{};
 };
 

@@ -58,6 +58,7 @@ enum class ResultClass : uint8_t { kNone, kInt, kVec };
 #define PHYBIN_IR_OPCODES(OP)                                                                                        \
   /*  name           result  operands  properties */                                                                 \
   OP(Invalid,          None, "---", kSideEffect)                                                                     \
+  OP(Nothing,          None, "---", kPure) /* what is left of a dropped operation */                                   \
   /* Guest state. aux = register number. */                                                                          \
   OP(GetGpr,           Int,  "---", kPure)                                                                           \
   OP(SetGpr,           None, "i--", kSideEffect)                                                                     \

@@ -87,7 +87,12 @@ void Lifter::write_gpr(unsigned reg, uint8_t bits, ValueId value) {
   } else if (bits == 32) {
     b.set_gpr(reg, b.zero_extend_32(value));
   } else {
-    b.set_gpr(reg, b.op(Opcode::kInsert, bits, b.get_gpr(reg), value));
+    const ValueId old = b.get_gpr(reg);
+    if (b.is_constant(old) && b.at(old).imm == 0) {  // XOR r,r; SETcc r
+      b.set_gpr(reg, b.is_narrow(value, bits) ? value : b.op(Opcode::kMov, bits, value));
+    } else {
+      b.set_gpr(reg, b.op(Opcode::kInsert, bits, old, value));
+    }
   }
 }
 
