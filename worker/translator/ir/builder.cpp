@@ -118,13 +118,13 @@ void Builder::set_vec(unsigned reg, ValueId value) {
   vec_[reg] = value;
 }
 
-ValueId Builder::find(Opcode code, ValueId a) const {
+ValueId Builder::find(Opcode code, ValueId a, ValueId b, int64_t imm, uint8_t aux) const {
   constexpr std::size_t kReach = 48;  // a value that is kept longer costs more in registers than it saves
   std::size_t i = region_.ops.size();
   const std::size_t stop = i > a + kReach ? i - kReach : std::size_t{a} + 1;
   while (i-- > stop) {
     const Op& o = region_.ops[i];
-    if (o.code == code && o.a == a) return static_cast<ValueId>(i);
+    if (o.code == code && o.a == a && o.b == b && o.imm == imm && o.aux == aux) return static_cast<ValueId>(i);
     if ((info(o.code).properties & kClobbersTemps) != 0) break;
   }
   return kNoValue;

@@ -50,8 +50,8 @@ class Builder {
   Op& last_op() { return region_.ops.back(); }
   const Op& at(ValueId value) const { return region_.ops[value]; }
 
-  // A pure operation on `a` alone that was made already, not far back, and is still in reach; or kNoValue.
-  ValueId find(Opcode code, ValueId a) const;
+  // The same pure operation if it was made already, not far back, and is still in reach; or kNoValue.
+  ValueId find(Opcode code, ValueId a, ValueId b = kNoValue, int64_t imm = 0, uint8_t aux = 0) const;
 
   ValueId constant(int64_t imm) { return op(Opcode::kConst, 64, kNoValue, kNoValue, kNoValue, imm); }
   bool is_constant(ValueId v) const { return at(v).code == Opcode::kConst; }

@@ -52,7 +52,8 @@ Address aligned_address(Lifter& l) {
     }
   }
   if (whole) {
-    m.base = l.address_value(m);
+    const ValueId known = l.b.find(Opcode::kLea, m.base, m.index, m.disp, m.scale);
+    m.base = known != kNoValue ? known : l.address_value(m);
     m.index = kNoValue;
     m.scale = 0;
     m.disp = 0;
@@ -135,8 +136,31 @@ void write_scalar(Lifter& l, ValueId value, uint8_t element) {
   l.b.set_vec(reg, is_whole ? value : vec(l, Opcode::kVecInsert, 128, element, old, value));
 }
 
+namespace {
+
+bool is_from_integer(Lifter& l, ValueId value) {
+  const Opcode code = l.b.at(value).code;
+  return code == Opcode::kFFromInt || code == Opcode::kVecIntToFloat || code == Opcode::kVecIntToDouble;
+}
+
+// A number times or plus itself is never invalid, nor is a sum or difference with a finite number, and of one NaN
+// there is only one choice.
+bool has_x86_nan_anyway(Lifter& l, Opcode code, ValueId a, ValueId b) {
+  switch (code) {
+    case Opcode::kFMul:
+      return a == b;
+    case Opcode::kFAdd:
+    case Opcode::kFSub:
+      return (a == b && code == Opcode::kFAdd) || (b != kNoValue && (is_from_integer(l, a) || is_from_integer(l, b)));
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
 ValueId with_x86_nan(Lifter& l, uint8_t width, uint8_t element, ValueId result, ValueId a, ValueId b) {
-  if (l.options.fast_math) return result;
+  if (l.options.fast_math || has_x86_nan_anyway(l, l.b.at(result).code, a, b)) return result;
   return l.b.op(Opcode::kFFixNan, width, result, a, b, 0, element);
 }
 

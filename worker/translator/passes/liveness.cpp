@@ -171,6 +171,11 @@ class BlockWalk {
     if (op.home != 0xff) {
       const Wishes& wishes = i.result == ResultClass::kInt ? gprs_ : vectors_;
       if ((wishes.wanted & (1u << op.home)) == 0 || wishes.value[op.home] != id) op.home = 0xff;
+      // What becomes a tied result is best there from the start.
+      if (op.home != 0xff && i.result == ResultClass::kVec && (i.properties & kTied) != 0) {
+        vectors_.value[op.home] = op.a;
+        region_.ops[op.a].home = op.home;
+      }
     }
     if ((i.properties & (kCanFault | kStateBarrier)) != 0) gprs_.wanted = vectors_.wanted = 0;
     if (op.code == Opcode::kPush || op.code == Opcode::kPop) gprs_.wanted &= ~(1u << 4);
