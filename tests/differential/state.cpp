@@ -293,8 +293,9 @@ CaseRecord StateMaker::make() {
     const Form& form = *instruction.form;
     if (snippet_.main >= 0 || random_.one_in(3)) hint = form.hint;
     wants_x87 |= form.special == Special::kX87;
-    wants_ymm |= form.vex && form.group != "bmi";  // BMI works on general registers
+    wants_ymm |= form.mnemonic.starts_with("vzero");
     for (const Operand& operand : form.operands) {
+      wants_ymm |= form.vex && (operand.kind == 'V' || operand.kind == 'H' || operand.kind == 'U');
       wants_x87 |= operand.kind == 'P' || operand.kind == 'Q' || operand.kind == 'N' || operand.kind == 'S';
     }
   }
