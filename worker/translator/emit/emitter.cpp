@@ -68,7 +68,7 @@ bool Emitter::run() {
   flush_cold();
   a.emit_literals();
   emit_entry_tables();
-  return !a.failed();
+  return !a.failed() && !exhausted_;
 }
 
 void Emitter::emit_block(int index) {
@@ -192,6 +192,10 @@ a64::Gpr Emitter::allocate() {
       break;
     }
   }
+  if (free_int_ == 0) {
+    exhausted_ = true;
+    free_int_ = kAllIntTemps;
+  }
   const unsigned reg = lowest(free_int_);
   free_int_ &= ~(1u << reg);
   pinned_int_ |= 1u << reg;
@@ -216,6 +220,10 @@ a64::Vec Emitter::allocate_vec() {
       }
       break;
     }
+  }
+  if (free_vec_ == 0) {
+    exhausted_ = true;
+    free_vec_ = kAllVecTemps;
   }
   const unsigned reg = lowest(free_vec_);
   free_vec_ &= ~(1u << reg);

@@ -110,7 +110,7 @@ class Emitter {
  public:
   Emitter(EmitterMemory& memory, const ir::Region& region, const TranslateInput& input, RegionCode& out);
 
-  // Emits the whole region. False when a branch does not reach: translate a smaller region.
+  // Emits the whole region. False when a branch does not reach or registers ran out: translate a smaller region.
   bool run();
 
   a64::Assembler& a;
@@ -249,6 +249,7 @@ class Emitter {
   ir::ValueId sunk_pf_ = ir::kNoValue;
   uint16_t sunk_af_ = 0;  // the SetAf operation
   uint16_t current_ = 0;
+  bool exhausted_ = false;  // an operation wanted more registers than there are
   uint16_t absorbed_ = 0;  // operation that an earlier one of its block has emitted along with itself
   int block_ = 0;
   unsigned offsets_ = 0;  // values that live as an offset from a home

@@ -217,13 +217,14 @@ bool nothing_to_do(const PendingFlags& pending, ir::FlagMask needs) {
 }
 
 // The taken side of a conditional branch: straight to its block when nothing is left to do on the way there. A
-// backward branch then polls before it: the branch itself is where the guest would go on.
-Label taken_label(Emitter& e, uint64_t target, const PendingFlags& pending) {
+// backward branch then polls before it, if the guest can go on at the branch itself (`repeatable`): what it tests is
+// guest state, and it has changed none.
+Label taken_label(Emitter& e, uint64_t target, const PendingFlags& pending, bool repeatable) {
   const int block = passes::find_block(e.region, target);
   if (block >= 0 && nothing_to_do(pending, e.region.blocks[static_cast<std::size_t>(block)].live_in)) {
     if (block > e.current_block()) return e.block_label(block);
     if (!e.options.safepoints) return e.block_label(block);
-    if (in_registers(pending)) {
+    if (repeatable && in_registers(pending)) {
       e.add_location(e.location(true));
       e.a.ldur(false, a64::kZr, kState, kPollDisplacement);
       return e.block_label(block);
@@ -241,7 +242,7 @@ void emit_Branch(Emitter& e, const Op& op) {
   if ((op.aux & 0xe) == 10 && e.flag_form() != FlagForm::kFloat) {
     e.parity(kScratch0);
     const PendingFlags pending = e.pending_flags();
-    const Label taken = taken_label(e, target, pending);
+    const Label taken = taken_label(e, target, pending, true);
     if (op.aux == 10) {
       e.a.cbnz(false, kScratch0, taken);
     } else {
@@ -253,7 +254,7 @@ void emit_Branch(Emitter& e, const Op& op) {
   Cond second;
   const Cond cond = e.condition(op.aux, second);
   const PendingFlags pending = e.pending_flags();
-  const Label taken = taken_label(e, target, pending);
+  const Label taken = taken_label(e, target, pending, true);
   if (second == Cond::AL) {
     e.a.b_cond(cond, taken);
   } else if (cond == Cond::EQ) {
@@ -272,7 +273,8 @@ void emit_Branch(Emitter& e, const Op& op) {
 void emit_BranchZero(Emitter& e, const Op& op) {
   const Gpr x = e.use(op.a);
   const PendingFlags pending = e.pending_flags();
-  const Label taken = taken_label(e, static_cast<uint64_t>(op.imm), pending);
+  // LOOP has counted already; a fused TEST has not left flags.
+  const Label taken = taken_label(e, static_cast<uint64_t>(op.imm), pending, false);
   if (op.aux2 != 0) {
     const unsigned bit = op.aux2 - 1u;
     op.aux == 0 ? e.a.tbz(x, bit, taken) : e.a.tbnz(x, bit, taken);
