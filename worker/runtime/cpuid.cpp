@@ -51,6 +51,7 @@ const CpuFeature kCpuFeatures[] = {
     {"rdrand", 1, kEcx, 30},
     {"bmi1", 7, kEbx, 3},
     {"bmi2", 7, kEbx, 8},
+    {"sha_ni", 7, kEbx, 29, &HostFeatures::sha2},
     {"aes", 1, kEcx, 25, &HostFeatures::aes},
     {"rdrand", 1, kEcx, 30},
     {"hypervisor", 1, kEcx, 31},
@@ -58,6 +59,7 @@ const CpuFeature kCpuFeatures[] = {
     {"abm", kExtended + 1, kEcx, 5},
     {"bmi1", 7, kEbx, 3},
     {"bmi2", 7, kEbx, 8},
+    {"sha_ni", 7, kEbx, 29, &HostFeatures::sha2},
 };
 const unsigned kCpuFeatureCount = sizeof kCpuFeatures / sizeof kCpuFeatures[0];
 

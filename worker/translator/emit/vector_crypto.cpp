@@ -1,7 +1,11 @@
-// AES and carry-less multiplication with the Armv8 Cryptographic Extension.
+// AES, SHA and carry-less multiplication with the Armv8 Cryptographic Extension.
 //
 // AESE and AESD xor the key before the round and AESENC does it afterwards: so they get a zero key, and the real one
 // is xored in at the end.
+//
+// SHA: x86 has the first word in the highest element, A64 in the lowest. SHA1RNDS4 adds the round constant itself.
+// A64's SHA256H does four rounds where SHA256RNDS2 does two, but four rounds leave the result of two in C, D, G and
+// H, whatever the last two message words are.
 #include "worker/translator/emit/emitter.h"
 
 namespace phybin::emit {
@@ -9,6 +13,7 @@ namespace phybin::emit {
 using a64::kB;
 using a64::kD;
 using a64::kQ;
+using a64::kS;
 using a64::Vec;
 using ir::Op;
 
@@ -64,6 +69,76 @@ void emit_CarrylessMul(Emitter& e, const Op& op) {
     high = kVecScratch0;
   }
   e.a.vpmull(high_a && high_b, kD, d, a, b);
+}
+
+namespace {
+
+void reverse_elements(Emitter& e, Vec d, Vec n) {
+  e.a.vrev64(true, kS, d, n);
+  e.a.vext(true, d, d, d, 8);
+}
+
+}  // namespace
+
+void emit_Sha1Rounds(Emitter& e, const Op& op) {
+  static constexpr uint32_t kConstants[4] = {0x5a827999, 0x6ed9eba1, 0x8f1bbcdc, 0xca62c1d6};
+  const Vec a = e.use_vec(op.a), b = e.use_vec(op.b);
+  const auto kind = static_cast<unsigned>(op.imm);
+  const uint64_t twice = uint64_t{kConstants[kind]} << 32 | kConstants[kind];
+  const Vec state = kVecScratch0, words = kVecScratch1, t = kVecScratch2;
+  reverse_elements(e, words, b);
+  e.a.ldr_literal_v(kQ, t, e.a.literal128(twice, twice));
+  e.a.vadd(true, kS, words, words, t);
+  reverse_elements(e, state, a);
+  e.a.movi(true, kB, t, 0);  // E is part of the first word
+  if (kind == 0) {
+    e.a.sha1c(state, t, words);
+  } else if (kind == 2) {
+    e.a.sha1m(state, t, words);
+  } else {
+    e.a.sha1p(state, t, words);
+  }
+  reverse_elements(e, e.def_vec(op), state);
+}
+
+void emit_Sha1NextE(Emitter& e, const Op& op) {
+  const Vec a = e.use_vec(op.a), b = e.use_vec(op.b);
+  e.a.dup_scalar(kS, kVecScratch0, a, 3);
+  e.a.sha1h(kVecScratch0, kVecScratch0);
+  e.a.movi(true, kB, kVecScratch1, 0);
+  e.a.ins_elem(kS, kVecScratch1, 3, kVecScratch0, 0);
+  e.a.vadd(true, kS, e.def_vec(op), b, kVecScratch1);
+}
+
+void emit_Sha256Rounds(Emitter& e, const Op& op) {
+  const Vec a = e.use_vec(op.a), b = e.use_vec(op.b), words = e.use_vec(op.c);
+  const Vec abcd = e.temporary_vec();
+  e.a.vrev64(true, kS, kVecScratch0, b);  // E F A B
+  e.a.vrev64(true, kS, kVecScratch1, a);  // G H C D
+  e.a.vzip2(true, kD, abcd, kVecScratch0, kVecScratch1);
+  e.a.vzip1(true, kD, kVecScratch1, kVecScratch0, kVecScratch1);
+  e.a.vmov(true, kVecScratch0, abcd);
+  e.a.sha256h(kVecScratch0, kVecScratch1, words);
+  e.a.sha256h2(kVecScratch1, abcd, words);
+  const Vec d = e.def_vec(op);
+  e.a.vzip2(true, kD, d, kVecScratch1, kVecScratch0);
+  e.a.vrev64(true, kS, d, d);
+}
+
+void emit_Sha256Schedule0(Emitter& e, const Op& op) {
+  const Vec b = e.use_vec(op.b);
+  e.a.sha256su0(e.def_vec(op), b);
+}
+
+// SHA256SU1 also adds words 9 to 12, which x86 does separately: with zeros for words 8 to 11 there remains word 12,
+// the lowest of b, which is taken off before.
+void emit_Sha256Schedule1(Emitter& e, const Op& op) {
+  const Vec a = e.use_vec(op.a), b = e.use_vec(op.b);
+  e.a.movi(true, kB, kVecScratch0, 0);
+  e.a.vext(true, kVecScratch1, kVecScratch0, b, 4);
+  e.a.vsub(true, kS, kVecScratch1, a, kVecScratch1);
+  e.a.sha256su1(kVecScratch1, kVecScratch0, b);
+  e.a.vmov(true, e.def_vec(op), kVecScratch1);
 }
 
 }  // namespace phybin::emit

@@ -115,6 +115,10 @@ void lift_vec_binary_imm(Lifter& l);
 void lift_aes_round(Lifter& l);
 void lift_aes_unary(Lifter& l);
 void lift_pclmulqdq(Lifter& l);
+void lift_sha(Lifter& l);
+void lift_sha1msg1(Lifter& l);
+void lift_sha1msg2(Lifter& l);
+void lift_sha256rnds2(Lifter& l);
 // sse_string.cpp
 void lift_pcmpstr(Lifter& l);
 

@@ -177,6 +177,9 @@ constexpr Row kRows[] = {
     ROW(Aesenc, lift_aes_round, OPCODE(AesRound), 0, 0), ROW(Aesenclast, lift_aes_round, OPCODE(AesRound), 0, 1),
     ROW(Aesdec, lift_aes_round, OPCODE(AesRound), 0, 2), ROW(Aesdeclast, lift_aes_round, OPCODE(AesRound), 0, 3),
     ROW(Aesimc, lift_aes_unary, OPCODE(AesInverseMix)), ROW(Aeskeygenassist, lift_aes_unary, OPCODE(AesKeyGenAssist)),
+    ROW(Sha1rnds4, lift_sha, OPCODE(Sha1Rounds)), ROW(Sha1nexte, lift_sha, OPCODE(Sha1NextE)),
+    ROW(Sha256msg1, lift_sha, OPCODE(Sha256Schedule0)), ROW(Sha256msg2, lift_sha, OPCODE(Sha256Schedule1)),
+    ROW(Sha256rnds2, lift_sha256rnds2), ROW(Sha1msg1, lift_sha1msg1), ROW(Sha1msg2, lift_sha1msg2),
     ROW(Pclmulqdq, lift_pclmulqdq, OPCODE(CarrylessMul)), ROW(Pcmpestri, lift_pcmpstr), ROW(Pcmpestrm, lift_pcmpstr),
     ROW(Pcmpistri, lift_pcmpstr), ROW(Pcmpistrm, lift_pcmpstr),
 };
