@@ -225,7 +225,7 @@ bool build(const TranslateInput& input, Discovery& discovery, ir::Region& region
   lift_region(input, discovery.instructions(), region);
   ir::index_blocks(region);
   passes::remove_overtaken_vector_writes(region);
-  passes::analyse_liveness(region);
+  passes::analyse_liveness(region, input.all_flags_at_exit ? ir::kAllFlags : ir::FlagMask{0});
   return true;
 }
 

@@ -254,7 +254,7 @@ a64::Gpr Emitter::use(ValueId value) {
     case Where::kConst: {
       const a64::Gpr reg = allocate();
       const auto imm = static_cast<uint64_t>(constant(value));
-      if (a.mov_imm_words(imm) > 2) {
+      if (a.mov_imm_words(imm) > 1) {
         a.ldr_literal(true, reg, a.literal64(imm));
       } else {
         a.mov_imm(true, reg, imm);
@@ -288,6 +288,8 @@ a64::Gpr Emitter::use(ValueId value) {
       temp_[reg] = value;
       return reg;
     }
+    case Where::kPf:
+      return kPfHome;
     case Where::kNowhere:
       break;
   }
@@ -323,6 +325,31 @@ a64::Vec Emitter::use_vec(ValueId value) {
   __builtin_trap();
 }
 
+// The value in a guest register's home loses it. False when nothing is left to do: nobody reads it any more, or it
+// can be had elsewhere.
+bool Emitter::leave_home(unsigned guest_reg) {
+  const ValueId old = home_[guest_reg];
+  if (old == kNoValue) return false;
+  home_[guest_reg] = kNoValue;
+  Value& v = values_[old];
+  if (v.where != Where::kHome || v.reg != guest_reg) return false;  // this was a copy
+  if (v.remaining == 0) {
+    v.where = Where::kNowhere;
+    return false;
+  }
+  if (region.ops[old].code == Opcode::kConst || region.ops[old].code == Opcode::kGuestAddress) {
+    v.where = Where::kConst;
+    return false;
+  }
+  for (unsigned copy = 0; copy < kGuestGprs; ++copy) {
+    if (home_[copy] == old) {
+      v.reg = static_cast<uint8_t>(copy);
+      return false;
+    }
+  }
+  return true;
+}
+
 // The value in a guest register's home is about to be overwritten: whatever is still read moves to a temporary.
 void Emitter::evict_home(unsigned guest_reg) {
   if (offsets_ != 0) {
@@ -332,13 +359,8 @@ void Emitter::evict_home(unsigned guest_reg) {
     }
   }
   const ValueId old = home_[guest_reg];
-  if (old == kNoValue) return;
-  home_[guest_reg] = kNoValue;
+  if (!leave_home(guest_reg)) return;
   Value& v = values_[old];
-  if (v.remaining == 0) {
-    v.where = Where::kNowhere;
-    return;
-  }
   const a64::Gpr reg = allocate();
   a.mov(true, reg, gpr_home(guest_reg));
   v.where = Where::kTemp;
@@ -360,13 +382,8 @@ void Emitter::shift_home(unsigned guest_reg, int64_t delta) {
     }
   }
   const ValueId old = home_[guest_reg];
-  if (old == kNoValue) return;
-  home_[guest_reg] = kNoValue;
+  if (!leave_home(guest_reg)) return;
   Value& v = values_[old];
-  if (v.remaining == 0) {
-    v.where = Where::kNowhere;
-    return;
-  }
   v.where = Where::kOffset;
   v.reg = static_cast<uint8_t>(guest_reg);
   v.offset = static_cast<int32_t>(-delta);
@@ -392,6 +409,10 @@ void Emitter::evict_vec_home(unsigned guest_reg) {
 a64::Gpr Emitter::def(const Op& op) {
   const bool early = clobbers_early(op);
   const bool tied = (ir::info(op.code).properties & ir::kTied) != 0;
+  if (op.uses == 1 && !early && !tied && pf_follows(current_)) {
+    values_[current_].where = Where::kPf;
+    return kPfHome;
+  }
   bool take_home = op.home != 0xff;
   if (take_home && early) {
     for (const ValueId operand : {op.a, op.b, op.c}) {
@@ -542,6 +563,8 @@ Source Emitter::source_of(ValueId value) {
       return {Source::Kind::kOffset, gpr_home(v.reg), v.offset};
     case Where::kSpill:
       return {Source::Kind::kSpill, 31, v.reg};
+    case Where::kPf:
+      return {Source::Kind::kRegister, kPfHome, 0};
     case Where::kNowhere:
       break;
   }

@@ -84,7 +84,7 @@ struct ColdIndirect {
 };
 
 // Where a value is during the walk.
-enum class Where : uint8_t { kNowhere, kHome, kTemp, kConst, kSpill, kOffset };
+enum class Where : uint8_t { kNowhere, kHome, kTemp, kConst, kSpill, kOffset, kPf };
 struct Value {
   Where where = Where::kNowhere;
   uint8_t reg = 0;         // guest register (kHome, kOffset), host register (kTemp), slot (kSpill)
@@ -157,6 +157,10 @@ class Emitter {
   }
   // After ANDS whose result is the value of the current operation (kept in mind to make the flags canonical cheaply).
   void set_logic_flags(const ir::Op& op);
+  // Whether the next operation writes PF with `value`, for an expansion that can leave the value in PF's home.
+  bool pf_follows(ir::ValueId value) const;
+  // The same; if so, that operation counts as emitted.
+  bool take_pf(ir::ValueId value);
   // Converts NZCV (and PF, AF from kFloat) in place.
   void make_canonical();
   // The A64 condition for an x86 condition under the current form. May emit code that leaves NZCV in another form.
@@ -215,6 +219,7 @@ class Emitter {
   a64::Vec allocate_vec();
   void free_dying_operands(const ir::Op& op);
   void evict_vec_home(unsigned guest_reg);
+  bool leave_home(unsigned guest_reg);
   void copy_operand_a(const ir::Op& op, a64::Gpr to);
   Source source_of(ir::ValueId value);
   void flush_cold();

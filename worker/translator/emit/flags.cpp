@@ -243,6 +243,20 @@ void leave_float_form(Emitter& e, const Op& op) {
 
 }  // namespace
 
+bool Emitter::pf_follows(ir::ValueId value) const {
+  const uint16_t next = next_living(current_);
+  if (next == 0) return false;
+  const Op& op = region.ops[next];
+  return op.code == ir::Opcode::kSetPf && !op.sunk && op.a == value;
+}
+
+bool Emitter::take_pf(ir::ValueId value) {
+  if (!pf_follows(value)) return false;
+  absorbed_ = next_living(current_);
+  sunk_pf_ = kNoValue;
+  return true;
+}
+
 void emit_SetPf(Emitter& e, const Op& op) {
   leave_float_form(e, op);
   if (op.sunk) {
@@ -250,6 +264,7 @@ void emit_SetPf(Emitter& e, const Op& op) {
     return;
   }
   e.sunk_pf_ = kNoValue;
+  if (e.values_[op.a].where == Where::kPf) return;
   if (e.is_constant(op.a)) {
     e.a.mov_imm(false, kPfHome, static_cast<uint32_t>(e.constant(op.a)) & 0xff);
   } else {

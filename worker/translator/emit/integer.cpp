@@ -28,7 +28,7 @@ uint64_t negated(const Op& op) {
 }
 
 void load_immediate(Emitter& e, Gpr reg, uint64_t value) {
-  if (e.a.mov_imm_words(value) > 2) {
+  if (e.a.mov_imm_words(value) > 1) {
     e.a.ldr_literal(true, reg, e.a.literal64(value));
   } else {
     e.a.mov_imm(true, reg, value);
@@ -66,7 +66,9 @@ void add_sub(Emitter& e, const Op& op, bool subtract) {
         load_immediate(e, y, imm);
       }
     }
-    const Gpr d = flags ? def_or_zero(e, op) : e.def(op);
+    Gpr d = flags ? def_or_zero(e, op) : e.def(op);
+    // TEST: the value compared with 0 is the one whose parity PF is.
+    if (d == kZr && subtract && imm == 0 && e.take_pf(op.a)) d = kPfHome;
     if (direct || swapped) {
       const uint64_t value = direct ? imm : opposite;
       const bool shifted = value > 0xfff;
@@ -88,7 +90,7 @@ void add_sub(Emitter& e, const Op& op, bool subtract) {
 // 8 and 16 bits with flags, where ZF and CF are all that is wanted: on zero-extended operands.
 bool compare_narrow(Emitter& e, const Op& op) {
   if (!Emitter::unused(op) || (Emitter::wanted(op) & (ir::kN | ir::kV)) != 0) return false;
-  const bool x_narrow = passes::is_narrow(e.region, op.a, op.width);
+  const bool x_narrow = ir::is_narrow(e.region, op.a, op.width);
   if (op.b == kNoValue && op.imm == 0 && !x_narrow) {
     e.a.ands_imm(false, kZr, e.use(op.a), (1u << op.width) - 1);
     e.set_flags(FlagForm::kLogic);
@@ -106,7 +108,7 @@ bool compare_narrow(Emitter& e, const Op& op) {
     e.set_flags(FlagForm::kCanonical);
     return true;
   }
-  if (op.b != kNoValue && x_narrow && passes::is_narrow(e.region, op.b, op.width)) {
+  if (op.b != kNoValue && x_narrow && ir::is_narrow(e.region, op.b, op.width)) {
     const Gpr x = e.use(op.a);
     e.a.cmp(false, x, e.use_or_zero(op.b));
     e.set_flags(FlagForm::kCanonical);
@@ -152,7 +154,7 @@ void emit_add_sub(Emitter& e, const Op& op, bool subtract) {
 // Flags of a logic result of any width, canonical: CF = OF = 0.
 void test_result(Emitter& e, const Op& op, Gpr d) {
   if (op.width >= 32) {
-    e.a.cmp_imm(op.width == 64, d, 0);
+    e.a.subs_imm(op.width == 64, e.take_pf(e.current_op()) ? kPfHome : kZr, d, 0);
   } else if ((Emitter::wanted(op) & (ir::kN | ir::kZ)) != 0) {
     e.a.lsl_imm(false, kScratch0, d, 32u - op.width);
     e.a.cmp_imm(false, kScratch0, 0);

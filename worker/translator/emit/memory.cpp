@@ -45,6 +45,12 @@ MemOp integer_store(unsigned bits) {
   return kStores[size_log2(bits)];
 }
 
+// Whether one ADD or SUB adds `value`.
+bool adds_at_once(int64_t value) {
+  const uint64_t magnitude = value < 0 ? 0 - static_cast<uint64_t>(value) : static_cast<uint64_t>(value);
+  return a64::is_add_imm(magnitude);
+}
+
 // reg = from + value, for any value; reg may be from.
 void add_constant(Emitter& e, Gpr reg, Gpr from, int64_t value) {
   const uint64_t magnitude = value < 0 ? 0 - static_cast<uint64_t>(value) : static_cast<uint64_t>(value);
@@ -108,9 +114,15 @@ Place place(Emitter& e, const Op& op, uint8_t size) {
       const int64_t low = op.imm & (int64_t{0xfff} << size);
       const int64_t high = op.imm - low;
       const bool split = (op.imm & ((1 << size) - 1)) == 0 && high > 0 && high < 0x1000000 && (high & 0xfff) == 0;
-      add_constant(e, kScratch0, base, split ? high : op.imm);
-      p.base = kScratch0;
-      p.disp = split ? low : 0;
+      if (split || adds_at_once(op.imm)) {
+        add_constant(e, kScratch0, base, split ? high : op.imm);
+        p.base = kScratch0;
+        p.disp = split ? low : 0;
+      } else {
+        load_address_constant(e, kScratch0, static_cast<uint64_t>(op.imm));
+        p.index = kScratch0;
+        p.has_index = true;
+      }
     }
     return p;
   }
@@ -146,8 +158,12 @@ Place place(Emitter& e, const Op& op, uint8_t size) {
   p.base = kScratch0;
   if (fits_disp) {
     p.disp = op.imm;
-  } else {
+  } else if (adds_at_once(op.imm)) {
     add_constant(e, kScratch0, kScratch0, op.imm);
+  } else {
+    load_address_constant(e, kScratch1, static_cast<uint64_t>(op.imm));
+    p.index = kScratch1;
+    p.has_index = true;
   }
   return p;
 }
@@ -217,24 +233,30 @@ void emit_SetGpr(Emitter& e, const Op& op) {
   if (v.where == Where::kConst) {
     const auto imm = static_cast<uint64_t>(e.constant(op.a));
     e.evict_home(op.aux);
-    if (e.a.mov_imm_words(imm) > 2) {
+    if (e.a.mov_imm_words(imm) > 1) {
       e.a.ldr_literal(true, gpr_home(op.aux), e.a.literal64(imm));
     } else {
       e.a.mov_imm(true, gpr_home(op.aux), imm);
+    }
+    if (v.remaining > 1) {
+      v.where = Where::kHome;
+      v.reg = op.aux;
+      e.home_[op.aux] = op.a;
     }
     return;
   }
   const Gpr from = e.use(op.a);
   e.evict_home(op.aux);
   e.a.mov(true, gpr_home(op.aux), from);
-  if (v.where == Where::kTemp && v.remaining > 1) {
+  if (v.remaining <= 1) return;
+  if (v.where == Where::kTemp) {
     // Further reads take the home; the temporary is free.
     e.temp_[v.reg] = kNoValue;
     e.free_int_ |= 1u << v.reg;
     v.where = Where::kHome;
     v.reg = op.aux;
-    e.home_[op.aux] = op.a;
   }
+  e.home_[op.aux] = op.a;  // or a copy, for when the value's own home is overwritten
 }
 
 void emit_SetVec(Emitter& e, const Op& op) {

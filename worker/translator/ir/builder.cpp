@@ -15,6 +15,23 @@ FlagMask condition_flags(uint8_t cc) {
   return kReads[(cc >> 1) & 7];
 }
 
+bool is_narrow(const Region& region, ValueId value, unsigned width) {
+  const Op& op = region.ops[value];
+  switch (op.code) {
+    case Opcode::kLoad:
+    case Opcode::kMov:
+    case Opcode::kExtract:
+    case Opcode::kGetState:
+      return op.width <= width;
+    case Opcode::kConst:
+      return (static_cast<uint64_t>(op.imm) >> width) == 0;
+    case Opcode::kSetCc:
+      return true;
+    default:
+      return false;
+  }
+}
+
 void index_blocks(Region& region) {
   std::size_t slots = 16;
   while (slots < region.blocks.size() * 2) slots *= 2;
@@ -78,20 +95,6 @@ ValueId Builder::get_gpr(unsigned reg) {
     gpr_[reg] = op(Opcode::kGetGpr, 64, kNoValue, kNoValue, kNoValue, 0, static_cast<uint8_t>(reg));
   }
   return gpr_[reg];
-}
-
-bool Builder::is_narrow(ValueId value, unsigned width) const {
-  const Op& o = at(value);
-  switch (o.code) {
-    case Opcode::kLoad:
-    case Opcode::kMov:
-    case Opcode::kExtract:
-      return o.width <= width;
-    case Opcode::kSetCc:
-      return true;
-    default:
-      return false;
-  }
 }
 
 void Builder::set_gpr(unsigned reg, ValueId value) {

@@ -74,9 +74,6 @@ class Builder {
     return value;
   }
 
-  // True when the bits of `value` from `width` on are known to be zero.
-  bool is_narrow(ValueId value, unsigned width) const;
-
   // An operation that reads flags: condition `cc` in aux.
   ValueId op_condition(Opcode code, uint8_t width, uint8_t cc, ValueId a = kNoValue, ValueId b = kNoValue);
   void set_pf(ValueId result) { op(Opcode::kSetPf, 0, result, kNoValue, kNoValue, 0, 0, 0, kP); }
@@ -85,6 +82,8 @@ class Builder {
     op(Opcode::kSetAf, 64, a, b, kNoValue, imm, 0, static_cast<uint8_t>(kind), kA);
   }
 
+  // True when the bits of `value` from `width` on are known to be zero.
+  bool is_narrow(ValueId value, unsigned width) const { return ir::is_narrow(region_, value, width); }
   // True when the upper 32 bits of `value` are known to be zero.
   bool is_zero_extended(ValueId value) const;
   // `value` with its upper 32 bits cleared.

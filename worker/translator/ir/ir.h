@@ -260,6 +260,8 @@ struct Region {
 
 // Makes find_block() (passes/liveness.h) fast and fills Block::next and taken; after the last block has been added.
 void index_blocks(Region& region);
+// True when the bits of `value` from `width` on are known to be zero.
+bool is_narrow(const Region& region, ValueId value, unsigned width);
 inline std::size_t block_slot(uint64_t address, std::size_t slots) {
   return static_cast<std::size_t>((address * 0x9e3779b97f4a7c15u) >> 40) & (slots - 1);
 }

@@ -30,6 +30,7 @@ ValueId apply(Lifter& l, Opcode code, uint8_t width, ValueId x, Source y, ir::Fl
 
 // The operation with all its flags.
 ValueId with_flags(Lifter& l, Opcode code, uint8_t width, ValueId x, Source y) {
+  ir::FlagMask flags = kNzcv;
   switch (code) {
     case Opcode::kAdd:
       if (x == y.value) {
@@ -46,9 +47,10 @@ ValueId with_flags(Lifter& l, Opcode code, uint8_t width, ValueId x, Source y) {
       l.b.set_af(AfKind::kPlain, x, y.value, y.imm);
       break;
     default:
-      break;  // AF is undefined
+      flags |= ir::kA;  // undefined
+      break;
   }
-  const ValueId result = apply(l, code, width, x, y, kNzcv);
+  const ValueId result = apply(l, code, width, x, y, flags);
   if (code == Opcode::kAdc || code == Opcode::kSbb) l.b.last_op().flags_use = ir::kC;
   l.b.set_pf(result);
   return result;
@@ -56,18 +58,19 @@ ValueId with_flags(Lifter& l, Opcode code, uint8_t width, ValueId x, Source y) {
 
 bool same_register(const Lifter& l) { return l.operand(0).kind == OperandKind::kGpr && l.operand(0) == l.operand(1); }
 
-// The flags of the number 0, and the number.
-ValueId zero_with_flags(Lifter& l, uint8_t width) {
+// The flags of the number 0, and the number. AF is 0 after SUB, undefined after XOR.
+ValueId zero_with_flags(Lifter& l, Opcode code, uint8_t width) {
   const ValueId zero = l.b.constant(0);
-  l.b.op(Opcode::kSub, width, zero, kNoValue, kNoValue, 0, 0, 0, kNzcv);
+  const bool subtraction = code == Opcode::kSub;
+  if (subtraction) l.b.set_af(AfKind::kPlain, kNoValue, kNoValue, 0);
+  l.b.op(Opcode::kSub, width, zero, kNoValue, kNoValue, 0, 0, 0, subtraction ? kNzcv : ir::kAllFlags & ~ir::kP);
   l.b.set_pf(zero);
-  l.b.set_af(AfKind::kPlain, kNoValue, kNoValue, 0);
   return zero;
 }
 
 // Flags of a value compared with 0: what TEST r,r, AND r,r and OR r,r define.
 void test_with_itself(Lifter& l, uint8_t width, ValueId x) {
-  l.b.op(Opcode::kSub, width, x, kNoValue, kNoValue, 0, 0, 0, kNzcv);
+  l.b.op(Opcode::kSub, width, x, kNoValue, kNoValue, 0, 0, 0, kNzcv | ir::kA);
   l.b.set_pf(x);
 }
 
@@ -118,7 +121,7 @@ void binary(Lifter& l, Opcode code) {
   }
   if (same_register(l)) {
     if (code == Opcode::kXor || code == Opcode::kSub) {
-      l.write_gpr(l.operand(0), zero_with_flags(l, width));
+      l.write_gpr(l.operand(0), zero_with_flags(l, code, width));
       return;
     }
     if (code == Opcode::kAnd || code == Opcode::kOr) {
@@ -129,7 +132,7 @@ void binary(Lifter& l, Opcode code) {
     }
   }
   const Source y = source(l, 1);
-  const ValueId x = l.read_gpr(l.operand(0));
+  const ValueId x = l.read_updated_gpr(l.operand(0));
   l.write_gpr(l.operand(0), with_flags(l, code, width, x, y));
 }
 
@@ -152,7 +155,7 @@ void step(Lifter& l, Opcode code, AtomicKind kind) {
     }
     return;
   }
-  l.write_gpr(l.operand(0), compute(l.read_gpr(l.operand(0))));
+  l.write_gpr(l.operand(0), compute(l.read_updated_gpr(l.operand(0))));
 }
 
 }  // namespace
@@ -203,7 +206,7 @@ void lift_neg(Lifter& l) {
     }
     return;
   }
-  l.write_gpr(l.operand(0), compute(l.read_gpr(l.operand(0))));
+  l.write_gpr(l.operand(0), compute(l.read_updated_gpr(l.operand(0))));
 }
 
 void lift_not(Lifter& l) {
@@ -217,7 +220,7 @@ void lift_not(Lifter& l) {
     }
     return;
   }
-  l.write_gpr(l.operand(0), l.b.op(Opcode::kNot, width, l.read_gpr(l.operand(0))));
+  l.write_gpr(l.operand(0), l.b.op(Opcode::kNot, width, l.read_updated_gpr(l.operand(0))));
 }
 
 void lift_xchg(Lifter& l) {

@@ -66,7 +66,19 @@ void Lifter::store_vec(const Address& m, ValueId value, uint8_t bits) {
 
 ValueId Lifter::read_gpr(const Operand& o) {
   if (o.kind == OperandKind::kGprHigh8) return b.op(Opcode::kExtract, 8, b.get_gpr(o.reg), kNoValue, kNoValue, 0, 8);
-  return b.get_gpr(o.reg);
+  const ValueId value = b.get_gpr(o.reg);
+  // `setz al; movzx eax, al`
+  if (const ir::Op& op = b.at(value);
+      o.size == 1 && op.code == Opcode::kInsert && op.width == 8 && op.aux == 0 && b.is_narrow(op.b, 8)) {
+    return op.b;
+  }
+  return value;
+}
+
+ValueId Lifter::read_updated_gpr(const Operand& o) {
+  const ValueId value = read_gpr(o);
+  const ir::Op& op = b.at(value);
+  return op.code == Opcode::kMov && op.width == 32 && o.size <= 4 ? op.a : value;
 }
 
 ValueId Lifter::read(unsigned i) {

@@ -54,6 +54,9 @@ struct Lifter {
   // zero-extended, immediates as constants.
   ValueId read(unsigned i);
   ValueId read_gpr(const decode::Operand& operand);
+  // The same for a register that the instruction will also write: looks through the zero extension of an earlier
+  // write, which nobody needs then (`mov eax, ebx; add eax, ecx`).
+  ValueId read_updated_gpr(const decode::Operand& operand);
   // Writes a register operand with x86 rules: 32 bits clear the upper half, 8 and 16 bits merge.
   void write_gpr(const decode::Operand& operand, ValueId value);
   void write_gpr(unsigned reg, uint8_t width_bits, ValueId value);

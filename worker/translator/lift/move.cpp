@@ -36,8 +36,7 @@ void lift_mov(Lifter& l) {
 void lift_movzx(Lifter& l) {
   const uint8_t from = l.width(1);
   const ValueId value = l.read(1);
-  const bool extended = l.is_memory(1) || l.operand(1).kind == OperandKind::kGprHigh8;
-  l.write_gpr(l.operand(0), extended ? value : l.b.op(Opcode::kMov, from, value));
+  l.write_gpr(l.operand(0), l.b.is_narrow(value, from) ? value : l.b.op(Opcode::kMov, from, value));
 }
 
 void lift_movsx(Lifter& l) {

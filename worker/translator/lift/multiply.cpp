@@ -64,7 +64,7 @@ void lift_imul(Lifter& l) {
     return;
   }
   const ValueId y = l.read(1);
-  const ValueId x = l.read_gpr(l.operand(0));
+  const ValueId x = l.read_updated_gpr(l.operand(0));
   l.write_gpr(l.operand(0), l.b.op(Opcode::kMul, width, x, y, kNoValue, 0, 0, 0, kProductFlags));
 }
 

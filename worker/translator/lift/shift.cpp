@@ -21,7 +21,7 @@ void modify(Lifter& l, Compute compute) {
     const Address m = l.memory_address();
     l.store(m, compute(l.load(m, l.width(0))), l.width(0));
   } else {
-    l.write_gpr(l.operand(0), compute(l.read_gpr(l.operand(0))));
+    l.write_gpr(l.operand(0), compute(l.read_updated_gpr(l.operand(0))));
   }
 }
 

@@ -71,12 +71,37 @@ void live_on_entry(Region& region) {
   }
 }
 
+// Flags that the edges of the block need at once. What only cold paths of exits need is not among them.
+FlagMask needed_at_once(const Region& region, const Block& block, FlagMask exit_flags) {
+  const auto edge = [&](uint64_t target) {
+    const int to = find_block(region, target);
+    return to < 0 ? exit_flags : region.blocks[static_cast<std::size_t>(to)].live_in;
+  };
+  const Op& end = region.ops[block.last - 1];
+  FlagMask needed = exit_flags;
+  switch (end.code) {
+    case Opcode::kJump:
+    case Opcode::kCall:
+      needed = edge(static_cast<uint64_t>(end.imm));
+      break;
+    case Opcode::kBranch:
+    case Opcode::kBranchZero:
+      needed = edge(static_cast<uint64_t>(end.imm)) | edge(block.fallthrough);
+      break;
+    default:
+      break;
+  }
+  return (needed & kA) != 0 ? needed | kP : needed;  // AF is made of PF's value, too
+}
+
 class BlockWalk {
  public:
-  BlockWalk(Region& region, const Block& block) : region_(region), block_(block) {}
+  BlockWalk(Region& region, const Block& block, FlagMask exit_flags)
+      : region_(region), block_(block), exit_flags_(exit_flags) {}
 
   void run() {
     FlagMask live = live_out(region_, block_);
+    const FlagMask needed = needed_at_once(region_, block_, exit_flags_);
     if ((live & kNzcv) == 0) fuse_branch();
     FlagMask read_inside = 0;  // flags that an operation after the current one reads before they are redefined
     for (unsigned k = block_.last; k-- > block_.first;) {
@@ -85,9 +110,10 @@ class BlockWalk {
       op.flags_live = live;
       if (op.code == Opcode::kSetPf || op.code == Opcode::kSetAf) {
         op.dead = (live & op.flags_def) == 0;
-        op.sunk = !op.dead && (read_inside & op.flags_def) == 0;
+        op.sunk = !op.dead && ((read_inside | needed) & op.flags_def) == 0;
       } else {
-        op.dead = op.uses == 0 && (i.properties & (kSideEffect | kCanFault)) == 0 && (live & op.flags_def) == 0;
+        // AF is undefined after all operations but SetAf that name it.
+        op.dead = op.uses == 0 && (i.properties & (kSideEffect | kCanFault)) == 0 && (live & op.flags_def & ~kA) == 0;
         if (op.code == Opcode::kBitTest || op.code == Opcode::kMulOverflow || op.code == Opcode::kSetNzcv ||
             op.code == Opcode::kSetCarry) {
           op.dead = (live & op.flags_def) == 0;
@@ -117,7 +143,7 @@ class BlockWalk {
       uint8_t bit = 0;
       if (op.b != kNoValue || (op.flags_def & kNzcv) != kNzcv) return;
       if (op.code == Opcode::kSub && op.imm == 0) {
-        if (op.width < 32 && !is_narrow(region_, op.a, op.width)) return;
+        if (op.width < 32 && !ir::is_narrow(region_, op.a, op.width)) return;
       } else if (op.code == Opcode::kAnd) {
         const uint64_t mask = static_cast<uint64_t>(op.imm) & (~uint64_t{0} >> (64 - op.width));
         if (mask == 0 || (mask & (mask - 1)) != 0) return;
@@ -194,27 +220,11 @@ class BlockWalk {
 
   Region& region_;
   const Block& block_;
+  const FlagMask exit_flags_;
   Wishes gprs_, vectors_;
 };
 
 }  // namespace
-
-bool is_narrow(const Region& region, ValueId value, unsigned width) {
-  const Op& op = region.ops[value];
-  switch (op.code) {
-    case Opcode::kLoad:
-    case Opcode::kMov:
-    case Opcode::kExtract:
-    case Opcode::kGetState:
-      return op.width <= width;
-    case Opcode::kConst:
-      return (static_cast<uint64_t>(op.imm) >> width) == 0;
-    case Opcode::kSetCc:
-      return true;
-    default:
-      return false;
-  }
-}
 
 int find_block(const Region& region, uint64_t address) {
   if (const std::size_t slots = region.block_table.size(); slots != 0) {
@@ -236,10 +246,10 @@ FlagMask edge_flags(const Region& region, uint64_t target) {
   return block < 0 ? kAllFlags : region.blocks[static_cast<std::size_t>(block)].live_in;
 }
 
-void analyse_liveness(Region& region) {
+void analyse_liveness(Region& region, FlagMask exit_flags) {
   if (region.block_table.empty()) index_blocks(region);
   live_on_entry(region);
-  for (const Block& block : region.blocks) BlockWalk(region, block).run();
+  for (const Block& block : region.blocks) BlockWalk(region, block, exit_flags).run();
 }
 
 }  // namespace phybin::passes

@@ -2,7 +2,7 @@
 //
 // First, over the region: which flags are live on entry of each block (a fixed point; edges that leave the region
 // need all flags). Then, per block: which operations are dead, how often each value is read, which writes of PF and
-// AF can wait for the edges that need them, and which values can be computed straight into the home of the guest
+// AF can wait for cold paths of exits, and which values can be computed straight into the home of the guest
 // register that they are written to.
 #pragma once
 
@@ -11,15 +11,14 @@
 namespace phybin::passes {
 
 // Fills Block::live_in and Op::{flags_live, sunk, dead, uses, home}.
-void analyse_liveness(ir::Region& region);
+// `exit_flags`: flags that edges out of the region need at once. Normally none: exits make flags canonical on their
+// cold paths (emit/exits.cpp).
+void analyse_liveness(ir::Region& region, ir::FlagMask exit_flags = 0);
 
 // True of a SetAf that waits for an edge and does not keep its operand `a` alive (ir.h, AfKind).
 inline bool is_hint(const ir::Op& op) {
   return op.code == ir::Opcode::kSetAf && op.sunk && static_cast<ir::AfKind>(op.aux2) != ir::AfKind::kPlain;
 }
-
-// True when the bits of `value` from `width` on are known to be zero.
-bool is_narrow(const ir::Region& region, ir::ValueId value, unsigned width);
 
 // Index of the block that starts at `address`, or -1.
 int find_block(const ir::Region& region, uint64_t address);
