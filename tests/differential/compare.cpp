@@ -23,6 +23,10 @@ bool approximate(const Case& item) {
   return item.snippet->main >= 0 && item.snippet->code[size_t(item.snippet->main)].form->approximate;
 }
 
+bool is_repeated_string(const Case& item) {
+  return item.snippet->main >= 0 && item.snippet->code[size_t(item.snippet->main)].repeat != 0;
+}
+
 template <typename T>
 void canonicalize_nans(uint8_t* bytes, size_t size, T infinity, T quiet) {
   for (size_t i = 0; i < size; i += sizeof(T)) {
@@ -109,6 +113,10 @@ ResultRecord canonical(const Case& item, const ResultRecord& result, const Compa
     // Arithmetic flags of the instruction that faulted, and upper halves: the frame is not a place to look for them.
     out.flags &= kDf;
     for (auto& reg : out.vector) std::memset(reg + 16, 0, 16);
+    if (!options.fault_progress) {
+      out.digest = 0;
+      if (is_repeated_string(item)) out.gpr[kRcx] = out.gpr[kRsi] = out.gpr[kRdi] = 0;
+    }
   }
   out.mxcsr &= 0xffffffff & ~(options.mxcsr_flags ? 0 : kMxcsrFlags);
   for (auto& reg : out.vector) {
@@ -118,7 +126,8 @@ ResultRecord canonical(const Case& item, const ResultRecord& result, const Compa
     if (hint == Hint::kF32) canonicalize_nans<uint32_t>(reg, 32, 0x7f800000, 0x7fc00000);
     if (hint == Hint::kF64) canonicalize_nans<uint64_t>(reg, 32, 0x7ff0000000000000, 0x7ff8000000000000);
   }
-  if (item.state.options & OPTION_FX) {
+  const bool compare_fx = out.signal == 0 || options.fault_progress;
+  if ((item.state.options & OPTION_FX) && compare_fx) {
     canonicalize_fx(out.fx, options.x87_status ? status_mask(item) : kX87Top);
   } else {
     std::memset(out.fx, 0, sizeof(out.fx));

@@ -8,9 +8,10 @@
 namespace phybin::difftest {
 
 struct CompareOptions {
-  bool mxcsr_flags = false;  // the exception flags of MXCSR
-  bool nan_payload = true;   // sign and payload of NaN results
-  bool x87_status = true;    // exception flags and condition codes
+  bool mxcsr_flags = false;    // the exception flags of MXCSR
+  bool nan_payload = true;     // sign and payload of NaN results
+  bool x87_status = true;      // exception flags and condition codes
+  bool fault_progress = true;  // how far a faulting instruction got: memory, pointers of strings, x87 state
 };
 
 // Flags over a piece of code that may branch: what is undefined at its end, and whether an instruction reads a flag

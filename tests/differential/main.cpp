@@ -231,7 +231,7 @@ uint64_t Harness::plan_hash() const {
                      std::to_string(options_.singles) + std::to_string(options_.state.rounding) +
                      std::to_string(options_.state.ftz) + std::to_string(options_.state.precision) +
                      std::to_string(options_.compare.mxcsr_flags) + std::to_string(options_.compare.nan_payload) +
-                     std::to_string(options_.compare.x87_status);
+                     std::to_string(options_.compare.x87_status) + std::to_string(options_.compare.fault_progress);
   for (const Form* form : forms_) text += ' ' + form->name;
   return hash_text(text);
 }

@@ -20,7 +20,8 @@ Compares single instructions and random sequences under a translator with this m
   --full                the same as --count 2048
   --sequences N         also N random sequences of instructions of the chosen groups
   --only-sequences N    the same without single instructions
-  --tolerate FEATURE    nan-payload, x87-status: do not compare; rounding, ftz, precision: do not vary
+  --tolerate FEATURE    nan-payload, x87-status, fault-progress: do not compare; rounding, ftz, precision: do not
+                        vary (README.md, "Limits")
   --check-mxcsr         compare the exception flags of MXCSR
   --faults              make most instructions fault, and compare signals and the state in their frames
   --record FILE         store what the oracle did, as digests
@@ -42,6 +43,8 @@ void tolerate(Options& options, std::string_view feature) {
     options.compare.nan_payload = false;
   } else if (feature == "x87-status") {
     options.compare.x87_status = false;
+  } else if (feature == "fault-progress") {
+    options.compare.fault_progress = false;
   } else if (feature == "rounding") {
     options.state.rounding = false;
   } else if (feature == "ftz") {
