@@ -48,10 +48,10 @@ static void by_exit(void) { exit(7); }
 static void by_kill(void) { kill(getpid(), SIGKILL); }
 static void by_abort(void) { abort(); }
 static void by_fault(void) { *(volatile int*)8 = 1; }
+// In assembly: compilers know what becomes of a division of 1.
 static void by_division(void) {
-  volatile int zero = 0;
-  volatile int result = 1 / zero;
-  (void)result;
+  int quotient = 1, remainder = 0;
+  __asm__ volatile("idivl %2" : "+a"(quotient), "+d"(remainder) : "r"(0));
 }
 static void by_ud2(void) { __asm__ volatile("ud2"); }
 static void by_exec(void) { execl("/bin/echo", "renamed", "executed", "twice", NULL); }
