@@ -81,6 +81,7 @@ void Emitter::emit_block(int index) {
   sunk_af_ = 0;
   home_.fill(kNoValue);
   vec_home_.fill(kNoValue);
+  vec_copy_.fill(kNoValue);
   for (unsigned i = block.first; i < block.last; ++i) {
     const Op& op = region.ops[i];
     if (op.dead) continue;
@@ -494,7 +495,10 @@ a64::Vec Emitter::def_vec(const Op& op) {
   }
   Value& result = values_[current_];
   a64::Vec reg;
+  bool is_there = false;  // a tied operand, in the result's register
   if (take_home) {
+    is_there = vec_copy_[op.home] == op.a;
+    vec_copy_[op.home] = kNoValue;
     const ValueId old = vec_home_[op.home];
     if (old != kNoValue && dies_here(old)) {
       vec_home_[op.home] = kNoValue;
@@ -512,7 +516,7 @@ a64::Vec Emitter::def_vec(const Op& op) {
     result.reg = reg;
     vec_temp_[reg] = current_;
   }
-  if (tied && from != reg) a.vmov(true, reg, from);
+  if (tied && from != reg && !is_there) a.vmov(true, reg, from);
   return reg;
 }
 

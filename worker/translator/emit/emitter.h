@@ -241,6 +241,7 @@ class Emitter {
   std::vector<Value>& values_;
   std::array<ir::ValueId, 16> home_{};  // value that lives in a guest register's home
   std::array<ir::ValueId, 16> vec_home_{};
+  std::array<ir::ValueId, 16> vec_copy_{};  // value of another register that this home holds a copy of
   std::array<ir::ValueId, 32> temp_{};  // value in an integer temporary
   std::array<ir::ValueId, 32> vec_temp_{};
   uint32_t free_int_ = 0, free_vec_ = 0;          // bit per host register

@@ -265,6 +265,7 @@ void emit_SetVec(Emitter& e, const Op& op) {
   const Vec from = e.use_vec(op.a);
   e.evict_vec_home(op.aux);
   e.a.vmov(true, vec_home(op.aux), from);
+  e.vec_copy_[op.aux] = v.where == Where::kHome ? op.a : kNoValue;
   if (v.where == Where::kTemp && v.remaining > 1) {
     e.vec_temp_[v.reg] = kNoValue;
     e.free_vec_ |= 1u << v.reg;

@@ -143,15 +143,37 @@ bool is_from_integer(Lifter& l, ValueId value) {
   return code == Opcode::kFFromInt || code == Opcode::kVecIntToFloat || code == Opcode::kVecIntToDouble;
 }
 
-// A number times or plus itself is never invalid, nor is a sum or difference with a finite number, and of one NaN
-// there is only one choice.
+// A sum of squares, a square root: a number without sign, or a quiet NaN.
+bool is_nonnegative(Lifter& l, ValueId value, unsigned depth = 0) {
+  constexpr unsigned kDepth = 4;
+  const ir::Op& o = l.b.at(value);
+  switch (o.code) {
+    case Opcode::kFMul:
+      return o.a == o.b;
+    case Opcode::kFSqrt:
+      return true;
+    case Opcode::kFFixNan:
+      return depth < kDepth && is_nonnegative(l, o.a, depth + 1);
+    case Opcode::kFAdd:
+      return depth < kDepth && is_nonnegative(l, o.a, depth + 1) && is_nonnegative(l, o.b, depth + 1);
+    default:
+      return false;
+  }
+}
+
+// A number times or plus itself is never invalid, nor is a sum or difference with a finite number, a sum of numbers
+// without sign, or the square root of one. And of one NaN there is only one choice, or of two quiet ones.
 bool has_x86_nan_anyway(Lifter& l, Opcode code, ValueId a, ValueId b) {
   switch (code) {
     case Opcode::kFMul:
       return a == b;
+    case Opcode::kFSqrt:
+      return is_nonnegative(l, a);
     case Opcode::kFAdd:
+      if (a == b || (is_nonnegative(l, a) && is_nonnegative(l, b))) return true;
+      [[fallthrough]];
     case Opcode::kFSub:
-      return (a == b && code == Opcode::kFAdd) || (b != kNoValue && (is_from_integer(l, a) || is_from_integer(l, b)));
+      return is_from_integer(l, a) || is_from_integer(l, b);
     default:
       return false;
   }
