@@ -115,7 +115,7 @@ void emit_AtomicCas(Emitter& e, const Op& op) {
   const Gpr expected = e.use_or_zero(op.b), desired = e.use_or_zero(op.c);
   const Gpr d = e.def(op);
   if (e.host.lse) {
-    e.a.mov(is64, d, expected);
+    if (d != expected) e.a.mov(is64, d, expected);
     e.fault_point();
     e.a.casal(size, d, desired, address);
     if (op.width < 32) e.a.ubfx(false, d, d, 0, op.width);

@@ -21,10 +21,25 @@ constexpr EmitFunction kEmit[static_cast<unsigned>(Opcode::kCount)] = {
 constexpr uint32_t kAllIntTemps = (1u << kIntTemps) - 1;
 constexpr uint32_t kAllVecTemps = ((1u << kVecTemps) - 1) << kFirstVecTemp;
 
-// Shifts are written out of order only when the count is in a register.
-bool clobbers_early(const Op& op) {
+bool clobbers_early(const Op& op, const HostFeatures& host) {
   if ((ir::info(op.code).properties & ir::kEarlyClobber) == 0) return false;
-  return !(op.code >= Opcode::kShl && op.code <= Opcode::kRor && op.b == kNoValue);
+  switch (op.code) {
+    case Opcode::kShl:
+    case Opcode::kShr:
+    case Opcode::kSar:
+    case Opcode::kRol:
+    case Opcode::kRor:
+      return false;  // they read their operands first
+    case Opcode::kRcl:
+    case Opcode::kRcr:
+      return !(op.b == kNoValue && op.imm == 1 && op.width >= 32);
+    case Opcode::kAtomicRmw: {
+      const auto kind = static_cast<ir::AtomicKind>(op.aux2);
+      return !host.lse || kind == ir::AtomicKind::kNeg || kind == ir::AtomicKind::kNot;
+    }
+    default:
+      return true;
+  }
 }
 
 constexpr unsigned lowest(uint32_t mask) { return static_cast<unsigned>(__builtin_ctz(mask)); }
@@ -407,8 +422,17 @@ void Emitter::evict_vec_home(unsigned guest_reg) {
   vec_temp_[reg] = old;
 }
 
+// CASAL takes the expected value and returns the old one in the same register: that can be RAX's home.
+bool Emitter::exchanges_in_place(const Op& op) const {
+  if (op.code != Opcode::kAtomicCas || !host.lse || op.home == 0xff) return false;
+  const auto at_home = [&](ValueId value) {
+    return values_[value].where == Where::kHome && values_[value].reg == op.home;
+  };
+  return at_home(op.b) && !at_home(op.a) && !at_home(op.c);
+}
+
 a64::Gpr Emitter::def(const Op& op) {
-  const bool early = clobbers_early(op);
+  const bool early = clobbers_early(op, host) && !exchanges_in_place(op);
   const bool tied = (ir::info(op.code).properties & ir::kTied) != 0;
   if (op.uses == 1 && !early && !tied && pf_follows(current_)) {
     values_[current_].where = Where::kPf;
@@ -471,7 +495,7 @@ a64::Gpr Emitter::def(const Op& op) {
 }
 
 a64::Vec Emitter::def_vec(const Op& op) {
-  const bool early = clobbers_early(op);
+  const bool early = clobbers_early(op, host);
   const bool tied = (ir::info(op.code).properties & ir::kTied) != 0;
   bool take_home = op.home != 0xff;
   if (take_home && (early || tied)) {

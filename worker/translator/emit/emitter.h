@@ -169,6 +169,8 @@ class Emitter {
   a64::Cond condition(uint8_t x86_condition, a64::Cond& second);
   // Value 0/1 of x86 PF into `reg` (PF = 1 iff even parity); keeps NZCV.
   void parity(a64::Gpr reg);
+  // The same in bit 0, the others undefined.
+  void folded_parity(a64::Gpr reg);
   // NZCV flags outside `defined` that must survive the operation.
   static ir::FlagMask kept_nzcv(const ir::Op& op) {
     return static_cast<ir::FlagMask>(op.flags_live & ~op.flags_def & ir::kNzcv);
@@ -220,6 +222,7 @@ class Emitter {
   void free_dying_operands(const ir::Op& op);
   void evict_vec_home(unsigned guest_reg);
   bool leave_home(unsigned guest_reg);
+  bool exchanges_in_place(const ir::Op& op) const;
   void copy_operand_a(const ir::Op& op, a64::Gpr to);
   Source source_of(ir::ValueId value);
   void flush_cold();
@@ -256,7 +259,7 @@ class Emitter {
   uint16_t sunk_af_ = 0;  // the SetAf operation
   uint16_t current_ = 0;
   bool exhausted_ = false;  // an operation wanted more registers than there are
-  uint16_t absorbed_ = 0;  // operation that an earlier one of its block has emitted along with itself
+  uint16_t absorbed_ = 0;   // operation that an earlier one of its block has emitted along with itself
   int block_ = 0;
   unsigned offsets_ = 0;  // values that live as an offset from a home
   std::vector<a64::Label>& block_labels_;

@@ -221,10 +221,14 @@ Cond Emitter::condition(uint8_t cc, Cond& second) {
   return kCanonicalConditions[cc];
 }
 
-void Emitter::parity(Gpr reg) {
+void Emitter::folded_parity(Gpr reg) {
   a.eor_shifted(false, reg, kPfHome, kPfHome, a64::LSR, 4);
   a.eor_shifted(false, reg, reg, reg, a64::LSR, 2);
   a.eon_shifted(false, reg, reg, reg, a64::LSR, 1);
+}
+
+void Emitter::parity(Gpr reg) {
+  folded_parity(reg);
   a.and_imm(false, reg, reg, 1);
 }
 
@@ -316,13 +320,12 @@ void emit_Select(Emitter& e, const Op& op) {
   const Gpr x = e.use_or_zero(op.a);
   const Gpr y = e.use_or_zero(op.b);
   if (is_parity(op.aux) && e.flag_form() != FlagForm::kFloat) {
-    e.parity(kScratch0);
-    const bool keep = (op.flags_live & ir::kNzcv) != 0;
-    if (keep) e.a.mrs(kScratch1, a64::SystemRegister::NZCV);
-    const Gpr d = e.def(op);
-    e.a.cmp_imm(false, kScratch0, op.aux == 10 ? 1 : 0);
-    e.a.csel(is64, d, x, y, Cond::EQ);
-    if (keep) e.a.msr(a64::SystemRegister::NZCV, kScratch1);
+    // All ones where PF = 1; then a bitwise choice, which leaves NZCV alone.
+    e.folded_parity(kScratch0);
+    e.a.sbfx(is64, kScratch0, kScratch0, 0, 1);
+    e.a.eor(is64, kScratch1, x, y);
+    e.a.and_(is64, kScratch1, kScratch1, kScratch0);
+    e.a.eor(is64, e.def(op), op.aux == 10 ? y : x, kScratch1);
     return;
   }
   Cond second;

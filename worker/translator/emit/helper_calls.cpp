@@ -109,7 +109,9 @@ void emit_Divide(Emitter& e, const Op& op) {
     e.a.mov(true, copy, divisor);
     divisor = copy;
   }
-  for (unsigned r = 0; r < kGuestGprs; ++r) e.evict_home(r);
+  for (unsigned r = 0; r < kGuestGprs; ++r) {
+    if (gpr_home(r) != divisor || !e.dies_here(op.a)) e.evict_home(r);
+  }
   e.spill_temporaries();
   ColdPath& cold = e.add_cold(slow_division);
   cold.regs[0] = divisor;

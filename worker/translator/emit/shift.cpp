@@ -131,35 +131,41 @@ void shift_variable(Emitter& e, const Op& op) {
     source = e.temporary();
     extended(e, op, x, source);
   }
+  if (!flags) {
+    by(e.def(op), source, count);
+    return;
+  }
+  // What the flags are made of first: the result may take a register of the operands. With a count of 0 it is
+  // meaningless and not used.
+  const bool nzcv = (Emitter::wanted(op) & ir::kNzcv) != 0;
+  e.a.and_imm(is64, kScratch0, count, is64 ? 63 : 31);
+  if (nzcv) {
+    e.a.sub_imm(is64, kScratch1, kScratch0, 1);
+    by(kScratch1, source, kScratch1);
+  }
   const Gpr d = e.def(op);
   by(d, source, count);
-  if (!flags) return;
   const Label skip = e.a.new_label();
-  e.a.and_imm(is64, kScratch0, count, is64 ? 63 : 31);
   e.a.cbz(is64, kScratch0, skip);
-  if ((Emitter::wanted(op) & ir::kNzcv) != 0) {
-    e.a.sub_imm(is64, kScratch0, kScratch0, 1);
-    if (op.code == Opcode::kShl) {
-      e.a.lslv(is64, kScratch1, source, kScratch0);
-      if (narrow) e.a.lsl_imm(false, kScratch1, kScratch1, 32u - op.width);
-      e.a.adds(is64, kZr, kScratch1, kScratch1);
-      if (e.host.flagm) {
-        e.a.cfinv();
-      } else {
-        e.a.mrs(kScratch0, kNzcvRegister);
-        e.a.eor_imm(true, kScratch0, kScratch0, uint64_t{1} << 29);
-        e.a.msr(kNzcvRegister, kScratch0);
-      }
+  if (nzcv && op.code == Opcode::kShl) {
+    if (narrow) e.a.lsl_imm(false, kScratch1, kScratch1, 32u - op.width);
+    e.a.adds(is64, kZr, kScratch1, kScratch1);
+    if (e.host.flagm) {
+      e.a.cfinv();
     } else {
-      by(kScratch1, source, kScratch0);
-      e.a.and_imm(is64, kScratch1, kScratch1, 1);
-      Gpr overflow = kZr;
-      if (op.code == Opcode::kShr && (op.flags_live & ir::kV) != 0) {
-        overflow = kScratch2;
-        e.a.ubfx(is64, overflow, source, op.width - 1u, 1);
-      }
-      define_flags(e, is64, d, kScratch1, overflow);
+      e.a.mrs(kScratch0, kNzcvRegister);
+      e.a.eor_imm(true, kScratch0, kScratch0, uint64_t{1} << 29);
+      e.a.msr(kNzcvRegister, kScratch0);
     }
+  } else if (nzcv) {
+    // OF is defined for a count of 1 only, for which kScratch1 holds the operand.
+    Gpr overflow = kZr;
+    if (op.code == Opcode::kShr && (op.flags_live & ir::kV) != 0) {
+      overflow = kScratch2;
+      e.a.ubfx(is64, overflow, kScratch1, op.width - 1u, 1);
+    }
+    e.a.and_imm(is64, kScratch1, kScratch1, 1);
+    define_flags(e, is64, d, kScratch1, overflow);
   }
   if ((Emitter::wanted(op) & ir::kP) != 0) e.a.mov(false, kPfHome, d);
   e.a.bind(skip);
@@ -224,26 +230,65 @@ void rotate(Emitter& e, const Op& op) {
   const Gpr count = e.use_or_zero(op.b);
   if (flags) e.make_canonical();
   const Gpr source = repeated(e, op, x);
-  const Gpr d = e.def(op);
+  if (flags) e.a.and_imm(is64, kScratch0, count, is64 ? 63 : 31);
   Gpr amount = count;
   if (left) {
-    amount = kScratch0;
+    amount = kScratch2;
     e.a.neg(is64, amount, count);
   }
+  const Gpr d = e.def(op);
   e.a.rorv(is64, d, source, amount);
   if (!flags) return;
   const Label skip = e.a.new_label();
-  e.a.and_imm(is64, kScratch0, count, is64 ? 63 : 31);
   e.a.cbz(is64, kScratch0, skip);
   rotate_flags(e, op, d, (Emitter::wanted(op) & ir::kV) != 0);
   e.a.bind(skip);
   e.set_flags(FlagForm::kCanonical);
 }
 
+// RCL and RCR of 32 or 64 bits by one.
+void rotate_through_carry_once(Emitter& e, const Op& op) {
+  const bool left = op.code == Opcode::kRcl;
+  const bool is64 = op.width == 64;
+  const unsigned top = op.width - 1u;
+  const Gpr x = e.use_or_zero(op.a);
+  e.make_canonical();
+  e.a.cset(false, kScratch0, Cond::CC);  // CF
+  const bool flags = wanted_nzcv(op) != 0;
+  if (flags) {  // bit 0 = !(new CF)
+    e.a.mvn(is64, kScratch1, x);
+    if (left) e.a.lsr_imm(is64, kScratch1, kScratch1, top);
+  }
+  const Gpr d = e.def(op);
+  if (left) {
+    e.a.add_shifted(is64, d, kScratch0, x, a64::LSL, 1);
+  } else {
+    e.a.extr(is64, d, kScratch0, x, 1);
+  }
+  if (!flags) return;
+  e.a.mrs(kScratch0, kNzcvRegister);
+  e.a.bfi(true, kScratch0, kScratch1, 29, 1);
+  if ((op.flags_live & ir::kV) != 0) {
+    if (left) {  // OF = top bit of the result, exclusive or new CF
+      e.a.lsr_imm(is64, kScratch2, d, top);
+      e.a.eon(is64, kScratch2, kScratch2, kScratch1);
+    } else {  // the two top bits of the result
+      e.a.eor_shifted(is64, kScratch2, d, d, a64::LSR, 1);
+      e.a.lsr_imm(is64, kScratch2, kScratch2, top - 1);
+    }
+    e.a.bfi(true, kScratch0, kScratch2, 28, 1);
+  }
+  e.a.msr(kNzcvRegister, kScratch0);
+}
+
 // RCL and RCR turn the width + 1 bits of operand and CF. With n in 1..width: left, result = x << n | CF << (n - 1) |
 // x >> (width + 1 - n); right, result = x >> n | CF << (width - n) | x << (width + 1 - n). The shift by width + 1 - n
 // is made in two steps, because it may be by all 64 bits.
 void rotate_through_carry(Emitter& e, const Op& op) {
+  if (op.b == kNoValue && op.imm == 1 && op.width >= 32) {
+    rotate_through_carry_once(e, op);
+    return;
+  }
   const bool left = op.code == Opcode::kRcl;
   const unsigned w = op.width;
   e.make_canonical();

@@ -275,6 +275,10 @@ void lift_cmpxchg(Lifter& l) {
     if (l.in.has_prefix(decode::kPrefixLock)) {
       old = l.b.op(Opcode::kAtomicCas, width, l.address_value(m), expected, desired);
       with_flags(l, Opcode::kSub, width, expected, {old, 0});
+      if (width == 64) {
+        l.b.set_gpr(kRax, old);  // equal: it is the accumulator
+        return;
+      }
     } else {
       old = l.load(m, width);
       with_flags(l, Opcode::kSub, width, expected, {old, 0});
