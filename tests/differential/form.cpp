@@ -321,9 +321,11 @@ const std::vector<Form>& all_forms() {
 
 bool group_is_default(std::string_view group) {
   static constexpr std::string_view kDefault[] = {
-      "alu",    "shift", "muldiv", "bit",    "move",   "atomic", "string", "stack",
-      "branch", "flags", "sse",    "sse2",   "mmx",    "sse3",   "ssse3",  "ssse3_mmx",
-      "sse41",  "sse42", "aes",    "pclmul", "popcnt", "bmi",    "x87",    "x87_transcendental",
+      "alu",       "shift",  "muldiv", "bit",    "move",
+      "atomic",    "string", "stack",  "branch", "flags",
+      "sse",       "sse2",   "mmx",    "sse3",   "ssse3",
+      "ssse3_mmx", "sse41",  "sse42",  "aes",    "pclmul",
+      "popcnt",    "bmi",    "sha",    "x87",    "x87_transcendental",
   };
   for (std::string_view name : kDefault) {
     if (name == group) return true;

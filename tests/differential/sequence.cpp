@@ -17,7 +17,7 @@ class SequenceBuilder {
   Snippet build();
 
  private:
-  void add_item(unsigned kind);
+  void add_item();
   void add_simple();
   void add_string(const Form& form);
   void add_guarded(const Form& form);
@@ -185,14 +185,15 @@ void SequenceBuilder::add_loop() {
   if (flag_flow(snippet_.code, -1).reads_undefined) snippet_.code = before;
 }
 
-void SequenceBuilder::add_item(unsigned kind) {
-  if (kind == 0) {
+void SequenceBuilder::add_item() {
+  const unsigned kind = random_.below(24);
+  if (kind < 4) {
     add_conditional();
-  } else if (kind == 1) {
+  } else if (kind < 6) {
     add_loop();
-  } else if (kind == 2 && !strings_.empty()) {
+  } else if (kind == 6 && !strings_.empty()) {
     add_string(pick(strings_));
-  } else if (kind == 3 && !guarded_.empty()) {
+  } else if (kind == 7 && !guarded_.empty()) {
     add_guarded(pick(guarded_));
   } else {
     add_simple();
@@ -222,7 +223,7 @@ Snippet SequenceBuilder::build() {
   counter_ = take();
   snippet_.constraints = current_;
   const unsigned length = 2 + random_.below(29);
-  for (unsigned tries = 0; snippet_.code.size() < length && tries < 4 * length; tries++) add_item(random_.below(16));
+  for (unsigned tries = 0; snippet_.code.size() < length && tries < 4 * length; tries++) add_item();
   return snippet_;
 }
 
