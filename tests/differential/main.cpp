@@ -127,7 +127,7 @@ void Harness::add_form(const Form& form) {
 
 void Harness::add_sequence(unsigned number) {
   Random random{options_.seed, hash_text("sequence"), number};
-  snippets_.push_back(build_sequence(forms_, random));
+  snippets_.push_back(build_sequence(forms_, options_.faults, random));
   snippets_.back().number = number;
   for (unsigned state = 0; state < kSequenceStates; state++) {
     Random state_random{options_.seed, hash_text("sequence"), number, state + 1};

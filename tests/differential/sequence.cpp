@@ -13,7 +13,7 @@ constexpr int kMaxStackOffset = 200;
 
 class SequenceBuilder {
  public:
-  SequenceBuilder(const std::vector<const Form*>& forms, Random& random);
+  SequenceBuilder(const std::vector<const Form*>& forms, bool faults, Random& random);
   Snippet build();
 
  private:
@@ -44,6 +44,7 @@ class SequenceBuilder {
   }
   Instruction make(const Form& form) {
     Constraints constraints = current_;
+    pools_.faults = faults_ && random_.one_in(8);
     return build_instruction(form, pools_, constraints, random_);
   }
   const Form& pick(const std::vector<const Form*>& forms) { return *forms[random_.below(uint32_t(forms.size()))]; }
@@ -57,9 +58,11 @@ class SequenceBuilder {
   int stack_offset_ = 0;
   int units_ = 0;
   bool in_loop_ = false;
+  bool faults_;
 };
 
-SequenceBuilder::SequenceBuilder(const std::vector<const Form*>& forms, Random& random) : random_(random) {
+SequenceBuilder::SequenceBuilder(const std::vector<const Form*>& forms, bool faults, Random& random)
+    : random_(random), faults_(faults) {
   for (const Form* form : forms) {
     if (form->no_sequence) continue;
     switch (form->special) {
@@ -229,8 +232,8 @@ Snippet SequenceBuilder::build() {
 
 }  // namespace
 
-Snippet build_sequence(const std::vector<const Form*>& forms, Random& random) {
-  return SequenceBuilder(forms, random).build();
+Snippet build_sequence(const std::vector<const Form*>& forms, bool faults, Random& random) {
+  return SequenceBuilder(forms, faults, random).build();
 }
 
 }  // namespace phybin::difftest

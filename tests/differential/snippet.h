@@ -82,8 +82,8 @@ Instruction build_instruction(const Form& form, const RegisterPools& pools, Cons
 
 // The snippet that tests a form alone, with operands that let it fault if `faults`. `id`s start at 0.
 Snippet build_single(const Form& form, bool faults, Random& random);
-// A random sequence of instructions of the given forms.
-Snippet build_sequence(const std::vector<const Form*>& forms, Random& random);
+// A random sequence of instructions of the given forms; some of them fault if `faults`.
+Snippet build_sequence(const std::vector<const Form*>& forms, bool faults, Random& random);
 
 // The bytes of a snippet at an address, with the jump back to the runner.
 std::vector<uint8_t> place(const std::vector<Instruction>& code, uint64_t address);
