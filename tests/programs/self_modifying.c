@@ -157,6 +157,32 @@ static void test_other_thread(void) {
   CHECK(wrong == 0);
 }
 
+static int slow_pipe[2];
+
+static void* read_slowly(void* unused) {
+  (void)unused;
+  return (void*)(intptr_t)read(slow_pipe[0], shared_code + 64, 6);
+}
+
+// A thread waits in read() for bytes that go to a page whose code another thread runs meanwhile.
+static void test_waiting_read(void) {
+  shared_code = pages(1, PROT_READ | PROT_WRITE | PROT_EXEC);
+  put_function(shared_code, 5);
+  CHECK(((function)shared_code)() == 5);
+  CHECK(pipe(slow_pipe) == 0);
+  pthread_t thread;
+  CHECK(pthread_create(&thread, NULL, read_slowly, NULL) == 0);
+  usleep(100000);
+  for (int i = 0; i < 100; ++i) CHECK(((function)shared_code)() == 5);
+  unsigned char bytes[6];
+  put_function(bytes, 6);
+  CHECK(write(slow_pipe[1], bytes, 6) == 6);
+  void* result;
+  pthread_join(thread, &result);
+  CHECK((intptr_t)result == 6);
+  CHECK(((function)(shared_code + 64))() == 6);
+}
+
 int main(void) {
   test_rewrite();
   test_filling();
@@ -167,5 +193,6 @@ int main(void) {
   test_read_into_code();
   test_two_mappings();
   test_other_thread();
+  test_waiting_read();
   return finish("self_modifying");
 }

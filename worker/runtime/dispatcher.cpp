@@ -112,6 +112,7 @@ int run_thread(GuestState& state) {
   thread.ended = false;
   while (!thread.ended) {
     service_signals(thread);
+    thread.kernel_write_count.store(0, std::memory_order_release);
     // Order matters: tables are cleared of what was retired up to `epoch`; what is found afterwards may be retired
     // before in_code is set, and then the epoch has changed. Who retires code raises the epoch before looking at
     // in_code, so either this loop or the safepoint notices.

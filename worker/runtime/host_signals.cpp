@@ -74,8 +74,8 @@ bool is_write(ucontext_t& context) {
   return is_store_instruction(*reinterpret_cast<const uint32_t*>(context.uc_mcontext.pc));
 }
 
-// An emulator on another architecture reports address 0 for an address that is not canonical on its own host: the base
-// register of the access then tells more.
+// An emulator on another architecture reports address 0 for an address that is not canonical on its own host: the
+// base register of the access then tells more.
 SignalInfo with_known_address(const SignalInfo& info, ucontext_t& context) {
   SignalInfo known = info;
   if (info.signal != SIGSEGV || info.fields[0] != 0) return known;

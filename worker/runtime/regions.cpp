@@ -385,7 +385,9 @@ CodeAddress find_or_translate(uint64_t guest) {
     if (options != config.code) continue;
     if (reaches_volatile_page(writable)) break;
     // Bytes that can change count only if they were protected while they were read.
-    if (!protect_pages(writable) || generation != write_generation()) continue;
+    const Protection protection = protect_pages(writable);
+    if (protection == Protection::kNotNow) break;
+    if (protection == Protection::kNew || generation != write_generation()) continue;
     const int64_t id = publish(code);
     if (id < 0) return {};
     const RegionRecord& region = regions[id];

@@ -67,6 +67,14 @@ struct Thread {
   bool step_once = false;       // the next instruction writes into its own page of code (write_watch.h)
   bool state_replaced = false;  // the system call set all registers itself (rt_sigreturn)
 
+  // Guest memory that the kernel may write to until the present system call ends (write_watch.cpp).
+  struct KernelWrite {
+    uint64_t start, end;
+  };
+  static constexpr uint32_t kKernelWrites = 8;
+  KernelWrite kernel_writes[kKernelWrites] = {};
+  std::atomic<uint32_t> kernel_write_count = 0;
+
   // Signals.
   struct ActionTable* own_actions = nullptr;  // of a child of vfork; else the process's table counts
   uint64_t guest_mask = 0;                    // bit n-1: signal n is blocked

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "worker/runtime/regions.h"
+#include "worker/runtime/thread.h"
 #include "worker/runtime/worker_memory.h"
 
 namespace phybin::runtime {
@@ -80,6 +81,38 @@ bool open_place(uint64_t place) {
   return true;
 }
 
+bool kernel_may_write(uint64_t place) {
+  struct Question {
+    uint64_t place;
+    bool answer = false;
+  } question{place};
+  for_each_thread(
+      [](Thread& thread, void* data) {
+        auto& q = *static_cast<Question*>(data);
+        const uint32_t count = thread.kernel_write_count.load();
+        for (uint32_t i = 0; i < count; ++i) {
+          const Thread::KernelWrite& range = thread.kernel_writes[i];
+          q.answer |= range.start < q.place + host_page_size() && q.place < range.end;
+        }
+      },
+      &question);
+  return question.answer;
+}
+
+void note_kernel_write(uint64_t start, uint64_t end) {
+  Thread* thread = this_thread;
+  if (thread == nullptr) return;
+  const uint32_t count = thread->kernel_write_count.load(std::memory_order_relaxed);
+  if (count < Thread::kKernelWrites) {
+    thread->kernel_writes[count] = {start, end};
+    thread->kernel_write_count.store(count + 1);
+  } else {  // more than needed: everything between
+    Thread::KernelWrite& last = thread->kernel_writes[count - 1];
+    last = {std::min(last.start, start), std::max(last.end, end)};
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  }
+}
+
 }  // namespace
 
 std::vector<WritablePage> writable_pages(const std::vector<GuestRange>& ranges, const GuestMapping& around) {
@@ -105,14 +138,23 @@ std::vector<WritablePage> writable_pages(const std::vector<GuestRange>& ranges, 
   return result;
 }
 
-bool protect_pages(const std::vector<WritablePage>& wanted) {
-  bool nothing_to_do = true;
+// A system call that has announced a write must not meet a page that was protected meanwhile: it would fail with
+// EFAULT, and what it had taken (a datagram) would be lost. before_kernel_writes() notes the range and then looks at
+// `protected_places`; here it is the other way round, so at least one of the two sees the other.
+Protection protect_pages(const std::vector<WritablePage>& wanted) {
+  if (wanted.empty()) return Protection::kWasThere;
+  ++protected_places;
+  Protection result = Protection::kWasThere;
   for (const WritablePage& entry : wanted) {
     WatchedPage& page = pages[entry.page];
     if (page.is_volatile) continue;
     page.protection = entry.protection;
     for (uint64_t place : entry.places) {
       if (std::find(page.places.begin(), page.places.end(), place) != page.places.end()) continue;
+      if (kernel_may_write(place)) {
+        --protected_places;
+        return Protection::kNotNow;
+      }
       page.places.push_back(place);
       std::vector<uint64_t>& users = place_pages[place];
       if (users.empty()) {
@@ -120,10 +162,11 @@ bool protect_pages(const std::vector<WritablePage>& wanted) {
         set_protection(place, PROT_READ);
       }
       users.push_back(entry.page);
-      nothing_to_do = false;
+      result = Protection::kNew;
     }
   }
-  return nothing_to_do;
+  --protected_places;
+  return result;
 }
 
 void watch_pages(const std::vector<GuestRange>& ranges, uint32_t region) {
@@ -170,7 +213,9 @@ bool resolve_write_fault(uint64_t address) {
 }
 
 void before_kernel_writes(uint64_t start, uint64_t length) {
-  if (protected_places.load(std::memory_order_relaxed) == 0 || length == 0) return;
+  if (length == 0) return;
+  note_kernel_write(start, start + length);
+  if (protected_places.load() == 0) return;
   CodeLock lock;
   bool any = false;
   for (;;) {

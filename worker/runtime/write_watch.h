@@ -27,8 +27,12 @@ std::vector<WritablePage> writable_pages(const std::vector<GuestRange>& ranges, 
 
 // The rest wants the code lock.
 
-// Protects what is not protected yet; true if nothing was left to do.
-bool protect_pages(const std::vector<WritablePage>& pages);
+enum class Protection : uint8_t {
+  kWasThere,  // all were protected before
+  kNew,       // not all were: what was read may have changed since
+  kNotNow,    // the kernel may be writing there for some thread
+};
+Protection protect_pages(const std::vector<WritablePage>& pages);
 // Notes that `region` was translated from these bytes.
 void watch_pages(const std::vector<GuestRange>& ranges, uint32_t region);
 // True if translations of `guest` are to be checked.
