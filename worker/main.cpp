@@ -78,6 +78,20 @@ void remember_worker(process::Program& program) {
   if (fd >= 0) process::keep_descriptor(process::OwnDescriptor::kWorker, fd);
 }
 
+// What ps and /proc/PID/cmdline show of this process: the program's arguments, written over the worker's own, which
+// have been copied. They take less room, but for scripts, whose last ones may be cut.
+void show_arguments(int argc, char** argv, const std::vector<std::string>& arguments) {
+  char* at = argv[0];
+  char* end = argv[argc - 1] + strlen(argv[argc - 1]) + 1;
+  for (const std::string& argument : arguments) {
+    size_t size = std::min(argument.size() + 1, static_cast<size_t>(end - at));
+    memcpy(at, argument.c_str(), size);
+    at += size;
+  }
+  if (at < end) memset(at, 0, static_cast<size_t>(end - at));
+  end[-1] = '\0';
+}
+
 [[noreturn]] void run(const process::Program& program) {
   GuestState* state = runtime::create_thread_state();
   if (!state) {
@@ -181,6 +195,7 @@ int start(int argc, char** argv, char** environment) {
   }
   std::string title = program.executable.substr(program.executable.rfind('/') + 1);
   prctl(PR_SET_NAME, title.c_str());
+  show_arguments(argc, argv, program.arguments);
   run(program);
 }
 

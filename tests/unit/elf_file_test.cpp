@@ -189,7 +189,7 @@ TEST(ElfFile, RealPrograms) {
     std::ifstream file(name, std::ios::binary);
     if (!file) continue;
     std::vector<uint8_t> bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-    if (classify(bytes.data(), bytes.size()) != FileKind::kX86_64) continue;
+    if (classify(bytes.data(), bytes.size()) != FileKind::kX64) continue;
     ElfLayout layout;
     EXPECT_EQ(parse(bytes, bytes.size(), layout), "") << name;
     EXPECT_NE(layout.table_address, 0u);
@@ -208,7 +208,7 @@ TEST(ElfFile, Kinds) {
             FileKind::kOtherElf);
   Sample sample;
   auto kind_of = [&] { return classify(sample.bytes().data(), sizeof(Elf64_Ehdr)); };
-  EXPECT_EQ(kind_of(), FileKind::kX86_64);
+  EXPECT_EQ(kind_of(), FileKind::kX64);
   sample.elf.e_machine = EM_AARCH64;
   EXPECT_EQ(kind_of(), FileKind::kNative);
   sample.elf.e_machine = EM_386;

@@ -59,10 +59,10 @@ TEST(SyscallList, KindsAndArguments) {
       EXPECT_STREQ(entry.arguments, "") << entry.name;
     }
     EXPECT_LE(strlen(entry.arguments), 6u) << entry.name;
-    EXPECT_EQ(strspn(entry.arguments, ".pbsSvm"), strlen(entry.arguments)) << entry.name;
+    EXPECT_EQ(strspn(entry.arguments, ".pbsSvmM"), strlen(entry.arguments)) << entry.name;
     size_t last = strlen(entry.arguments);
     if (last) {
-      EXPECT_EQ(strchr("bv", entry.arguments[last - 1]), nullptr) << entry.name << ": size is missing";
+      EXPECT_EQ(strchr("bvM", entry.arguments[last - 1]), nullptr) << entry.name << ": size is missing";
     }
   }
 }

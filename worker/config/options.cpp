@@ -239,7 +239,7 @@ std::string set_option(const OptionSpec& spec, std::string_view value, Options& 
          "; allowed: " + spec.allowed;
 }
 
-std::string with_default(std::string text, const OptionSpec& spec, Options& options) {
+std::string with_default(const std::string& text, const OptionSpec& spec, Options& options) {
   spec.set(options, spec.preset);
   return text + "; using the default, " + spec.preset;
 }

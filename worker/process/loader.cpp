@@ -193,8 +193,8 @@ Failure load_interpreter(const std::string& program_path, File& file, const ElfL
   Failure failure = open_file(path, true, interpreter);
   if (failure.status == 0) {
     FileKind kind = classify(interpreter.head, interpreter.head_size);
-    failure = kind == FileKind::kX86_64 ? load_file(path, interpreter, false, loaded)
-                                        : refuse(path, "not an x86_64 ELF file");
+    failure =
+        kind == FileKind::kX64 ? load_file(path, interpreter, false, loaded) : refuse(path, "not an x86_64 ELF file");
   }
   if (failure.status) failure.message = program_path + ": interpreter " + failure.message;
   return failure;
@@ -290,7 +290,7 @@ Failure load_program(const StartRequest& original) {
     }
     if (failure.status) return failure;
     switch (classify(file.head, file.head_size)) {
-      case FileKind::kX86_64:
+      case FileKind::kX64:
         return load_elf(request, path, file);
       case FileKind::kNative:
         return run_native(path, request);

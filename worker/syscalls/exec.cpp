@@ -111,7 +111,7 @@ int decide(const Target& target, Who& who) {
     const auto size = static_cast<size_t>(count);
     who = Who::kKernel;
     switch (process::classify(head, size)) {
-      case FileKind::kX86_64:
+      case FileKind::kX64:
         if (depth == 0 && changes_id) return 0;
         who = Who::kWorker;
         return check_x86_64(file.get(), head, size, static_cast<uint64_t>(status.st_size));
@@ -195,6 +195,7 @@ int64_t replace_process(const Target& target, uint64_t argv, uint64_t envp) {
   texts.push_back("--");
   texts.push_back(target.path);
   std::vector<uint64_t> all;
+  all.reserve(texts.size() + arguments.size() + 1);
   for (const std::string& text : texts) all.push_back(word(text.c_str()));
   if (!arguments.empty()) all.insert(all.end(), arguments.begin() + 1, arguments.end());
   all.push_back(0);

@@ -57,6 +57,11 @@ void before_message_write(uint64_t address) {
   before_vector_write(message.vector, message.vector_length);
 }
 
+void before_messages_write(uint64_t address, uint64_t count) {
+  constexpr uint64_t kMessageSize = 64;  // struct mmsghdr
+  for (uint64_t i = 0; i < count && i < IOV_MAX; ++i) before_message_write(address + i * kMessageSize);
+}
+
 void prepare_write(char kind, const uint64_t* argument) {
   if (*argument == 0) return;
   switch (kind) {
@@ -74,6 +79,9 @@ void prepare_write(char kind, const uint64_t* argument) {
       break;
     case 'm':
       before_message_write(argument[0]);
+      break;
+    case 'M':
+      before_messages_write(argument[0], static_cast<uint32_t>(argument[1]));
       break;
     default:
       break;

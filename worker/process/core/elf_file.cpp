@@ -54,7 +54,7 @@ FileKind classify(const uint8_t* bytes, size_t size) {
   if (size < 20) return FileKind::kOtherElf;
   bool lsb64 = bytes[EI_CLASS] == ELFCLASS64 && bytes[EI_DATA] == ELFDATA2LSB;
   uint16_t machine = machine_of(bytes);
-  if (lsb64 && machine == EM_X86_64) return FileKind::kX86_64;
+  if (lsb64 && machine == EM_X86_64) return FileKind::kX64;
   if (lsb64 && machine == EM_AARCH64) return FileKind::kNative;
   return FileKind::kOtherElf;
 }
@@ -72,7 +72,7 @@ std::string read_elf_header(const uint8_t* bytes, size_t size, uint64_t file_siz
   Elf64_Ehdr elf;
   if (size < sizeof elf) return "truncated ELF header";
   memcpy(&elf, bytes, sizeof elf);
-  if (classify(bytes, size) != FileKind::kX86_64) return "not an x86_64 ELF file";
+  if (classify(bytes, size) != FileKind::kX64) return "not an x86_64 ELF file";
   if (elf.e_ident[EI_VERSION] != EV_CURRENT) return "unknown ELF version";
   if (elf.e_type != ET_EXEC && elf.e_type != ET_DYN) {
     return elf.e_type == ET_REL    ? "an object file, not a program"

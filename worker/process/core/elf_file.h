@@ -17,7 +17,7 @@ inline constexpr size_t kProgramHeaderSize = 56;
 inline constexpr size_t kMaxProgramHeaders = 65536 / kProgramHeaderSize;  // Linux: the table fits 64 KiB
 
 enum class FileKind : uint8_t {
-  kX86_64,
+  kX64,
   kNative,    // ELF of the host's own architecture, ARM64
   kOtherElf,  // ELF that nobody here can run; describe_machine() says which
   kScript,    // #!
