@@ -122,10 +122,10 @@ bool is_often_unaligned(const ucontext_t& context) {
   struct Site {
     std::atomic<uint64_t> pc, faults;
   };
-  static Site sites[256];
+  static Site sites[4096];
   const uint64_t pc = context.uc_mcontext.pc;
   if (!is_ordered_access(*reinterpret_cast<const uint32_t*>(pc))) return false;
-  Site& site = sites[pc / 4 % 256];
+  Site& site = sites[pc / 4 % 4096];
   if (site.pc.exchange(pc) != pc) site.faults = 0;
   return ++site.faults % kMany == 0;
 }

@@ -390,7 +390,8 @@ CodeAddress find_or_translate(uint64_t guest) {
     if (protection == Protection::kNew || generation != write_generation()) continue;
     const int64_t id = publish(code);
     if (id < 0) return {};
-    const RegionRecord& region = regions[id];
+    RegionRecord& region = regions[id];
+    region.has_barriers = input.options.ordered_by_barriers;
     for (const RegionEntry& entry : code.entries) {
       if (index.find(entry.guest) == 0) index.insert(entry.guest, encode(host_address(region, entry), entry.live_in));
     }
@@ -423,11 +424,11 @@ void link_slot(uint64_t slot, uint64_t guest) {
 
 void use_barriers(uint64_t host, uint64_t guest) {
   CodeLock lock;
-  if (!unaligned_instructions.insert(guest).second) return;
-  any_unaligned.store(true);
   Chunk* chunk = chunk_of(host);
   const RegionRecord* region = chunk != nullptr ? region_of(*chunk, host) : nullptr;
-  if (region == nullptr || region->retired) return;
+  if (region == nullptr || region->retired || region->has_barriers) return;
+  unaligned_instructions.insert(guest);
+  any_unaligned.store(true);
   retire_region(static_cast<uint32_t>(region - regions.data()));
   finish_retiring();
 }

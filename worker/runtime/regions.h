@@ -58,6 +58,7 @@ struct RegionRecord {
   uint32_t first_entry = 0, entry_count = 0;  // in Chunk::entries
   bool retired = false;
   bool checked = false;
+  bool has_barriers = false;  // in place of ordered accesses
 };
 const RegionRecord& region_record(uint32_t region);  // code lock held
 
