@@ -1,11 +1,9 @@
 // The guest's part of the address space. See address_space.h.
 #include "worker/process/address_space.h"
 
-#include <sys/ipc.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/random.h>
-#include <sys/shm.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -15,6 +13,7 @@
 #include <mutex>
 #include <vector>
 
+#include "worker/process/address_space_internal.h"
 #include "worker/process/core/elf_file.h"
 #include "worker/process/raw_syscall.h"
 #include "worker/runtime/worker_memory.h"
@@ -34,15 +33,17 @@ constexpr uint64_t kLow32Start = 0x40000000, kLow32End = 0x80000000;  // where L
 constexpr int kProtectionBits = PROT_READ | PROT_WRITE | PROT_EXEC;
 constexpr uint64_t kLowest = 0x10000;  // vm.mmap_min_addr of most systems
 
-std::mutex change_lock;  // one change of mappings at a time
-std::mutex list_lock;    // `mappings` and what follows; the last lock taken
+}  // namespace
+
+std::mutex change_lock;
+std::mutex list_lock;
 MappingList mappings;
+
+namespace {
 
 uint64_t page = 4096;
 uint64_t top = kGuestAddressEnd;
 bool model_follows_sharing = false;
-uint64_t heap_start = 0, heap_end = 0, heap_limit = 0;
-std::map<uint64_t, uint64_t> shared_segments;  // System V: address -> length
 
 bool failed(int64_t result) { return result < 0 && result >= -4095; }
 uint64_t round_up(uint64_t value) { return (value + page - 1) & ~(page - 1); }
@@ -61,14 +62,16 @@ int64_t host_mmap(uint64_t address, uint64_t length, int protection, int flags, 
 
 void host_munmap(uint64_t start, uint64_t end) { raw_syscall(SYS_munmap, start, end - start); }
 
-// Maps at exactly `address` if nothing is there: -EEXIST otherwise. Kernels before 4.17 and qemu take the flag for a
-// hint, so that the address that comes back has to be looked at.
+}  // namespace
+
 int64_t map_if_free(uint64_t address, uint64_t length, int protection, int flags, int fd, uint64_t offset) {
   int64_t result = host_mmap(address, length, protection, flags | MAP_FIXED_NOREPLACE, fd, offset);
   if (failed(result) || static_cast<uint64_t>(result) == address) return result;
   host_munmap(static_cast<uint64_t>(result), static_cast<uint64_t>(result) + length);
   return -EEXIST;
 }
+
+namespace {
 
 // Marks what the host has mapped below `top` and the list does not know, so that placement avoids it.
 void learn_foreign_ranges() {
@@ -93,21 +96,15 @@ void learn_foreign_ranges() {
   fclose(file);
 }
 
-struct Placement {
-  uint64_t hint = 0;
-  uint64_t alignment = 0;
-  bool low32 = false;
-};
-
 uint64_t find_place(const Placement& where, uint64_t length) {
   std::lock_guard guard(list_lock);
   if (where.low32) return mappings.find_free(length, where.alignment, kLow32Start, kLow32End);
   return mappings.find_free(length, where.alignment);
 }
 
-// Calls map(address), which answers as map_if_free does, with good places until one is taken.
-template <typename Map>
-int64_t place(const Placement& where, uint64_t length, Map map) {
+}  // namespace
+
+int64_t place(const Placement& where, uint64_t length, const std::function<int64_t(uint64_t)>& map) {
   if (where.hint >= kLowest && where.hint <= top && length <= top - where.hint) {
     bool is_free;
     {
@@ -137,6 +134,8 @@ int64_t place(const Placement& where, uint64_t length, Map map) {
   return -ENOMEM;
 }
 
+namespace {
+
 // What of [start, end) is not the guest's own.
 std::vector<std::pair<uint64_t, uint64_t>> holes_in(uint64_t start, uint64_t end) {
   std::vector<std::pair<uint64_t, uint64_t>> holes;
@@ -151,8 +150,8 @@ std::vector<std::pair<uint64_t, uint64_t>> holes_in(uint64_t start, uint64_t end
   return holes;
 }
 
-// Makes sure that [start, end) may be mapped over: nothing but guest memory and free addresses, which are filled
-// with inaccessible pages so that they stay free of others. False if the worker or the host has something there.
+}  // namespace
+
 bool claim(uint64_t start, uint64_t end) {
   if (runtime::overlaps_worker_memory(start, end)) return false;
   auto holes = holes_in(start, end);
@@ -173,7 +172,6 @@ void note(uint64_t start, uint64_t end, const Range& range) {
   mappings.assign(start, end, range);
 }
 
-// The guest's mapping is about to go: no new translation is made of it, and those that exist are dropped.
 void retire_range(uint64_t start, uint64_t end) {
   {
     std::lock_guard guard(list_lock);
@@ -200,8 +198,10 @@ void restore_ranges(const std::vector<std::pair<uint64_t, Range>>& saved) {
   for (const auto& [start, range] : saved) note(start, range.end, range);
 }
 
-// Memory that is new and shared with nobody yet, for Range::device; no file system has these numbers.
-constexpr uint64_t kSystemVDevice = UINT64_MAX, kAnonymousDevice = UINT64_MAX - 1;
+namespace {
+
+// The device of shared memory without a file; no file system has this number.
+constexpr uint64_t kAnonymousDevice = UINT64_MAX - 1;
 
 // Calls visit(start, end) for other places where what `range` (at `start`) shares is mapped, with `wanted`
 // protection.
@@ -246,7 +246,8 @@ bool counts_as_shared(int fd, bool anonymous, Range& range) {
   return !(S_ISREG(status.st_mode) && status.st_uid == 0 && (status.st_mode & 022) == 0);
 }
 
-// The same for memory that the guest may write from now on.
+}  // namespace
+
 void note_new(uint64_t start, uint64_t end, const Range& range) {
   note(start, end, range);
   retire_aliases(start, end, range);
@@ -265,6 +266,8 @@ void unmap_guest_pieces(uint64_t start, uint64_t end) {
     host_munmap(from, to);
   }
 }
+
+namespace {
 
 uint64_t huge_page_size(int flags) {
   constexpr int kSizeShift = 26;
@@ -529,120 +532,6 @@ int64_t advise_memory(uint64_t address, uint64_t length, int advice) {
   }
   return covered ? 0 : -ENOMEM;
 }
-
-int64_t attach_shared_memory(int id, uint64_t address, int flags) {
-  struct shmid_ds status;
-  int64_t result = raw_syscall(SYS_shmctl, static_cast<uint64_t>(id), IPC_STAT, word(&status));
-  if (failed(result)) return result;
-  uint64_t length = round_up(status.shm_segsz);
-  begin_sharing();
-  if (address & (page - 1)) {
-    if (!(flags & SHM_RND)) return -EINVAL;
-    address &= ~(page - 1);
-  }
-  Range range;
-  range.shared = true;
-  range.inode = static_cast<uint64_t>(id);
-  range.device = kSystemVDevice;
-  range.protection = PROT_READ | (flags & SHM_RDONLY ? 0 : PROT_WRITE) | (flags & SHM_EXEC ? PROT_EXEC : 0);
-  const auto host_flags = static_cast<uint64_t>(flags & ~(SHM_EXEC | SHM_REMAP | SHM_RND));
-  auto attach = [&](uint64_t at, uint64_t extra) {
-    return raw_syscall(SYS_shmat, static_cast<uint64_t>(id), at, host_flags | extra);
-  };
-
-  std::lock_guard changing(change_lock);
-  std::vector<std::pair<uint64_t, Range>> saved;
-  if (address != 0) {
-    if (address > top || length > top - address) return -EINVAL;
-    bool is_free;
-    {
-      std::lock_guard guard(list_lock);
-      is_free = mappings.is_free(address, address + length);
-    }
-    if (!is_free && !(flags & SHM_REMAP)) return -EINVAL;
-    if (!is_free) {
-      saved = save_ranges(address, address + length);
-      if (!claim(address, address + length)) return -EINVAL;
-      retire_range(address, address + length);
-      result = attach(address, SHM_REMAP);
-      if (failed(result)) restore_ranges(saved);
-    } else {
-      result = attach(address, 0);
-    }
-  } else {
-    Placement where;
-    where.alignment = page;
-    result = place(where, length, [&](uint64_t at) {
-      int64_t attached = attach(at, 0);
-      return attached == -EINVAL ? -EEXIST : attached;
-    });
-  }
-  if (failed(result)) return result;
-  note_new(static_cast<uint64_t>(result), static_cast<uint64_t>(result) + length, range);
-  std::lock_guard guard(list_lock);
-  shared_segments[static_cast<uint64_t>(result)] = length;
-  return result;
-}
-
-int64_t detach_shared_memory(uint64_t address) {
-  std::lock_guard changing(change_lock);
-  auto segment = shared_segments.find(address);
-  if (segment == shared_segments.end()) return -EINVAL;
-  uint64_t length = segment->second;
-  retire_range(address, address + length);
-  int64_t result = raw_syscall(SYS_shmdt, address);
-  std::lock_guard guard(list_lock);
-  shared_segments.erase(segment);
-  return result;
-}
-
-void place_heap(uint64_t start, uint64_t size) {
-  std::lock_guard guard(list_lock);
-  heap_start = heap_end = start;
-  uint64_t from = round_up(start);
-  heap_limit = from;
-  // Free addresses up to `size`, less where something stands in the way.
-  uint64_t limit = size > top - from ? top : from + (size & ~(page - 1));
-  mappings.visit(from, limit, [&](uint64_t at, uint64_t, const Range&) { limit = std::min(limit, at); });
-  if (limit <= from) return;
-  heap_limit = limit;
-  Range reserved;
-  reserved.kind = RangeKind::kReserved;
-  mappings.assign(from, limit, reserved);
-}
-
-int64_t set_break(uint64_t address) {
-  std::lock_guard changing(change_lock);
-  const uint64_t old_page = round_up(heap_end), new_page = round_up(address);
-  if (address < heap_start || new_page > heap_limit) return static_cast<int64_t>(heap_end);
-  Range reserved;
-  reserved.kind = RangeKind::kReserved;
-  if (new_page < old_page) {
-    unmap_guest_pieces(new_page, old_page);
-    note(new_page, old_page, reserved);
-  } else if (new_page > old_page) {
-    bool available = true;
-    {
-      std::lock_guard guard(list_lock);
-      uint64_t at = old_page;
-      mappings.visit(old_page, new_page, [&](uint64_t from, uint64_t to, const Range& range) {
-        if (range.kind == RangeKind::kGuest || from != at) available = false;
-        at = to;
-      });
-    }
-    if (!available) return static_cast<int64_t>(heap_end);
-    constexpr int kProtection = PROT_READ | PROT_WRITE;
-    int64_t result = map_if_free(old_page, new_page - old_page, kProtection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (failed(result)) return static_cast<int64_t>(heap_end);
-    Range range;
-    range.protection = kProtection;
-    note(old_page, new_page, range);
-  }
-  heap_end = address;
-  return static_cast<int64_t>(address);
-}
-
-bool is_heap(uint64_t address) { return address >= heap_start && address < heap_end; }
 
 bool find_mapping(uint64_t address, runtime::GuestMapping& out) {
   std::lock_guard guard(list_lock);

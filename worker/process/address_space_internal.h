@@ -1,0 +1,46 @@
+// What the files that implement address_space.h share.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "worker/process/core/mapping_list.h"
+
+namespace phybin::process {
+
+extern std::mutex change_lock;  // one change of mappings at a time
+extern std::mutex list_lock;    // `mappings` and what the heap's functions keep; the last lock taken
+extern MappingList mappings;
+
+// Maps at exactly `address` if nothing is there: -EEXIST otherwise. Kernels before 4.17 and qemu take the flag for a
+// hint, so that the address that comes back has to be looked at.
+int64_t map_if_free(uint64_t address, uint64_t length, int protection, int flags, int fd, uint64_t offset);
+
+// Where a new mapping should go.
+struct Placement {
+  uint64_t hint = 0;
+  uint64_t alignment = 0;
+  bool low32 = false;
+};
+// Calls map(address), which answers as map_if_free does, with good places until one is taken.
+int64_t place(const Placement& where, uint64_t length, const std::function<int64_t(uint64_t)>& map);
+
+// Makes sure that [start, end) may be mapped over: nothing but guest memory and free addresses, which are filled
+// with inaccessible pages so that they stay free of others. False if the worker or the host has something there.
+bool claim(uint64_t start, uint64_t end);
+
+// Puts a range into the list; note_new() for memory that the guest may write from now on.
+void note(uint64_t start, uint64_t end, const Range& range);
+void note_new(uint64_t start, uint64_t end, const Range& range);
+// The guest's mapping is about to go: no new translation is made of it, and those that exist are dropped.
+void retire_range(uint64_t start, uint64_t end);
+std::vector<std::pair<uint64_t, Range>> save_ranges(uint64_t start, uint64_t end);
+void restore_ranges(const std::vector<std::pair<uint64_t, Range>>& saved);
+
+// Unmaps what of [start, end) is the guest's, with `change_lock` held.
+void unmap_guest_pieces(uint64_t start, uint64_t end);
+
+}  // namespace phybin::process
