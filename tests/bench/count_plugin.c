@@ -6,6 +6,7 @@
 //   run
 //                 at once can lose some. Slower, so only for programs with threads;
 //   range=LOW-HIGH  a second number in the file: the instructions whose address lies there (hexadecimal);
+//   word=WORD       or: the instructions that have this encoding;
 //   profile=FILE  each block: how often it was entered, its address, its code as hexadecimal words. What
 //                 tests/bench/hot_code reads.
 // The header of the API is not packaged by every distribution; the few functions used are declared here.
@@ -51,6 +52,7 @@ static Block* blocks;
 static const char *out_path, *profile_path;
 static bool per_thread;
 static uint64_t range_low, range_high;
+static uint32_t wanted_word;
 static pid_t owner;
 
 static void block_entered(unsigned vcpu, void* data) {
@@ -70,8 +72,8 @@ static void block_translated(Id id, struct qemu_plugin_tb* tb) {
   for (size_t i = 0; i < n; i++) {
     const struct qemu_plugin_insn* insn = qemu_plugin_tb_get_insn(tb, i);
     uint64_t address = qemu_plugin_insn_vaddr(insn);
-    block->in_range += address >= range_low && address < range_high;
     memcpy(&block->code[i], qemu_plugin_insn_data(insn), sizeof block->code[0]);
+    block->in_range += wanted_word ? block->code[i] == wanted_word : address >= range_low && address < range_high;
   }
   if (per_thread) {
     qemu_plugin_register_vcpu_tb_exec_cb(tb, block_entered, kNoRegisters, block);
@@ -120,6 +122,8 @@ __attribute__((visibility("default"))) int qemu_plugin_install(Id id, const void
       profile_path = strdup(argv[i] + 8);
     } else if (strcmp(argv[i], "threads=on") == 0) {
       per_thread = true;
+    } else if (sscanf(argv[i], "word=%" SCNx32, &wanted_word) == 1) {
+      continue;
     } else if (sscanf(argv[i], "range=%" SCNx64 "-%" SCNx64, &range_low, &range_high) != 2) {
       fprintf(stderr, "count_plugin: unknown argument '%s'\n", argv[i]);
       return -1;

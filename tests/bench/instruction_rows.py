@@ -109,7 +109,8 @@ xchg [m], r64               | xchg [rbx], rax                       | 1
 """)
 
 VECTOR = _rows("""
-movaps xmm, [m]             | movaps xmm0, [rbx]                    | 1
+movups xmm, [m]             | movups xmm0, [rbx]                    | 1
+movaps xmm, [m] (#GP check) | movaps xmm0, [rbx]                    | 1
 movups [m], xmm             | movups [rbx], xmm0                    | 1
 paddd                       | paddd xmm0, xmm1                      | 1
 pcmpeqb                     | pcmpeqb xmm0, xmm1                    | 1

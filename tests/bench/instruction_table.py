@@ -20,7 +20,7 @@ from instruction_rows import GROUPS
 from measure import Failure
 from report import markdown_table
 
-COUNTER = measure.ROOT / "build/native/tests/bench/phybin_count_code"
+COUNTER = measure.ROOT / "build/arm64/tests/bench/phybin_count_code"
 
 
 def assemble(texts: list[str]) -> list[str]:
@@ -50,7 +50,7 @@ def assemble(texts: list[str]) -> list[str]:
 
 def _answers(codes: list[str], options: list[str]) -> list[str]:
     """What phybin_count_code prints for each code."""
-    result = subprocess.run([COUNTER, *options], input="\n".join(codes) + "\n", capture_output=True, text=True)
+    result = subprocess.run(["qemu-aarch64", COUNTER, *options], input="\n".join(codes) + "\n", capture_output=True, text=True)
     if result.returncode:
         raise Failure(f"{COUNTER}: {result.stderr.strip()}")
     answers = result.stdout.splitlines()

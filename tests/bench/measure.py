@@ -19,6 +19,8 @@ ROOT = HERE.parent.parent
 OUT = ROOT / "build" / "bench"
 CPU = "cortex-a72"
 TIMEOUT = 600
+# What translated code executes at a safepoint: ldur wzr, [x28, #-256] (worker/translator/guest_state.h).
+POLL = 0xB850039F
 
 PREFIX = {"amd64": "x86_64-linux-gnu-", "arm64": "aarch64-linux-gnu-"}
 V3_FLAGS = {"amd64": ["-O3", "-ffast-math", "-march=x86-64-v3"], "arm64": ["-O3", "-ffast-math"]}
@@ -32,6 +34,7 @@ class Failure(Exception):
 @dataclass
 class Run:
     instructions: int
+    polls: int
     output: str
 
 
@@ -76,7 +79,7 @@ def count(command: list[str], threads: bool = False, environment: dict[str, str]
           expect_exit: int = 0) -> Run:
     """Runs an ARM64 command and returns what it executed and printed."""
     with tempfile.NamedTemporaryFile(dir=OUT, suffix=".count") as total:
-        plugin = f"{OUT / 'libcount.so'},out={total.name}" + (",threads=on" if threads else "")
+        plugin = f"{OUT / 'libcount.so'},out={total.name},word={POLL:x}" + (",threads=on" if threads else "")
         qemu = ["qemu-aarch64", "-cpu", CPU, "-plugin", plugin]
         try:
             result = subprocess.run([*qemu, *command], capture_output=True, text=True, errors="replace",
@@ -90,7 +93,7 @@ def count(command: list[str], threads: bool = False, environment: dict[str, str]
         text = Path(total.name).read_text().split()
         if not text:
             raise Failure(f"no count (the program left without exiting): {shlex.join(command)}")
-        return Run(int(text[0]), result.stdout)
+        return Run(int(text[0]), int(text[1]), result.stdout)
 
 
 def disassemble(address: int, words: list[str]) -> list[str]:

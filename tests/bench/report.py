@@ -14,6 +14,7 @@ class Ratio:
     workload: Workload
     native: int = 0
     phybin: int = 0
+    polls: int = 0
     failure: str = ""
 
     def ratio(self) -> float | None:
@@ -92,6 +93,17 @@ def chart(ratios: list[Ratio]) -> str:
             y += bar
         y += gap
     return "\n".join(out) + "\n</svg>\n"
+
+
+def cost_table(ratios: list[Ratio], relaxed: dict[str, list[float | None]], names: list[str]) -> str:
+    """What exactness and safepoints cost: ratios under relaxed options, and polls in per cent of all instructions."""
+    rows = []
+    for r in ratios:
+        if not r.failure:
+            values = relaxed.get(r.workload.name, [None] * len(names))
+            rows.append([r.workload.name, _number(r.ratio()), *(_number(v) for v in values),
+                         f"{100 * r.polls / r.phybin:.1f} %"])
+    return markdown_table(["program", "default", *(f"`{n}`" for n in names), "polls"], rows)
 
 
 def cold_start_table(rows: list[tuple[str, float | None, float | None, tuple]]) -> str:

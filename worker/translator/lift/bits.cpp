@@ -135,7 +135,7 @@ void lift_popcnt(Lifter& l) {
   const ValueId count = l.b.op(Opcode::kPopCount, width, counted(l, width));
   const ValueId odd = l.b.constant(1);
   l.b.set_af(ir::AfKind::kPlain, kNoValue, kNoValue, 0);
-  l.b.op(Opcode::kAnd, 32, count, count, kNoValue, 0, 0, 0, ir::kNzcv);
+  l.b.op(Opcode::kSub, 32, count, kNoValue, kNoValue, 0, 0, 0, ir::kNzcv);
   l.b.set_pf(odd);
   write_count(l, count);
 }
