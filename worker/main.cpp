@@ -20,6 +20,7 @@
 #include "worker/process/cpu.h"
 #include "worker/process/descriptors.h"
 #include "worker/process/program.h"
+#include "worker/process/trace.h"
 #include "worker/runtime/runtime.h"
 #include "worker/runtime/worker_memory.h"
 #include "worker/syscalls/syscalls.h"
@@ -171,7 +172,10 @@ int start(int argc, char** argv, char** environment) {
   for (char** text = environment; *text; ++text) request.environment.emplace_back(*text);
 
   remember_worker(program);
-  if (options.log || options.stats) process::keep_descriptor(process::OwnDescriptor::kMessages, dup(STDERR_FILENO));
+  const bool traces = !options.trace_instruction.to.empty();
+  if (options.log || options.stats || traces) {
+    process::keep_descriptor(process::OwnDescriptor::kMessages, dup(STDERR_FILENO));
+  }
   process::initialise_address_space(options);
   runtime::Config config;
   config.host = process::detect_host_features();
@@ -185,6 +189,14 @@ int start(int argc, char** argv, char** environment) {
   config.find_mapping = process::find_mapping;
   config.find_aliases = process::find_aliases;
   if (options.log) config.log_line = process::log_line;
+  if (traces) {
+    const std::string error = process::start_trace(options.trace_instruction);
+    if (!error.empty()) {
+      say(error);
+      return kUsageError;
+    }
+    config.trace_region = process::trace_region;
+  }
 
   runtime::initialise(config);
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <optional>
 
@@ -123,9 +124,30 @@ bool set_prefetch_depth(Options& options, std::string_view text) {
   return value.has_value();
 }
 
+// "0xSTART-0xEND", or anything else that is not empty as a symbol.
+bool parse_trace_range(std::string_view text, Trace& trace) {
+  if (text.substr(0, 2) != "0x") {
+    trace.symbol = text;
+    return !text.empty();
+  }
+  const size_t dash = text.find('-');
+  if (dash == text.npos || text.substr(dash + 1, 2) != "0x") return false;
+  const auto hex = [](std::string_view digits, uint64_t& value) {
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
+    return error == std::errc() && end == digits.data() + digits.size();
+  };
+  return hex(text.substr(2, dash - 2), trace.start) && hex(text.substr(dash + 3), trace.end) &&
+         trace.start < trace.end;
+}
+
 bool set_trace(Options& options, std::string_view text) {
-  if (text != "off") return false;
-  options.trace_instruction.clear();
+  Trace trace;
+  const size_t comma = text.find(',');
+  trace.to = text.substr(0, comma);
+  if (comma != text.npos && !parse_trace_range(text.substr(comma + 1), trace)) return false;
+  if (trace.to.empty()) return false;
+  if (trace.to == "off") trace = {};
+  options.trace_instruction = trace;
   return true;
 }
 
@@ -166,8 +188,8 @@ constexpr OptionSpec kOptions[] = {
      "give up bit-exact NaNs and denormal corner cases where they cost"},
     {"no_sse_check", "off, on", "off", "", kEverywhere, set_switch<&Options::no_sse_check>,
      "no fault for misaligned movaps-style operands, no tracking of MXCSR exception flags"},
-    {"trace_instruction", "off", "off", "*", kEverywhere, set_trace,
-     "print each guest instruction reached and the code made of it"},
+    {"trace_instruction", "off, on, FILE; on and FILE with ,0xSTART-0xEND or ,FUNCTION", "off", "", kEverywhere,
+     set_trace, "print each guest instruction reached and the code made of it, to stderr or behind FILE's end"},
     {"enable_gpu_direct", "off", "off", "on", kEverywhere, set_gpu_direct,
      "device memory of /dev/kfd and /dev/dri goes to the guest untouched"},
     {"memory_model", "auto, tso, weak", "auto", "", kEverywhere, set_memory_model,

@@ -15,11 +15,18 @@ namespace phybin::config {
 enum class SharedCache : uint8_t { kAuto, kOn, kRead, kOff };
 enum class MemoryModelChoice : uint8_t { kAuto, kTso, kWeak };
 
+// Where --trace-instruction writes, and what of: a range of guest addresses, or the function of that name.
+struct Trace {
+  std::string to;  // empty: off; "on": stderr; else a file
+  uint64_t start = 0, end = UINT64_MAX;
+  std::string symbol;
+};
+
 struct Options {
   SharedCache shared_translation_cache = SharedCache::kAuto;
   bool fast_math = false;
   bool no_sse_check = false;
-  std::string trace_instruction;  // empty: off; "on": stderr; else a file name, each with an optional range
+  Trace trace_instruction;
   bool enable_gpu_direct = false;
   MemoryModelChoice memory_model = MemoryModelChoice::kAuto;
   std::string rootfs;                      // empty: none; no slash at the end

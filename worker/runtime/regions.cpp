@@ -236,14 +236,9 @@ int64_t publish(const RegionCode& code) {
   counts.guest_instructions += code.instructions.size();
   for (const GuestRange& range : code.guest_ranges) counts.guest_bytes += range.end - range.start;
   counts.code_bytes += record.bytes;
+  if (config.trace_region != nullptr)
+    config.trace_region({reinterpret_cast<const uint32_t*>(chunk->code + record.offset), code.words.size(), &code});
   return id;
-}
-
-void trace(uint32_t id, const RegionCode& tables) {
-  const RegionRecord& region = regions[id];
-  config.trace_region({entries_of(region).front().guest,
-                       reinterpret_cast<const uint32_t*>(chunks[region.chunk]->code + region.offset),
-                       region.bytes / 4, &tables});
 }
 
 TranslateInput translate_input(uint64_t guest, const GuestMapping& mapping) {
@@ -253,6 +248,7 @@ TranslateInput translate_input(uint64_t guest, const GuestMapping& mapping) {
   input.options = config.code;
   input.host = config.host;
   input.prefetch_depth = config.prefetch_depth;
+  input.note_instructions = config.trace_region != nullptr;
   return input;
 }
 
@@ -395,7 +391,6 @@ CodeAddress find_or_translate(uint64_t guest) {
     for (const RegionEntry& entry : code.entries) {
       if (index.find(entry.guest) == 0) index.insert(entry.guest, encode(host_address(region, entry), entry.live_in));
     }
-    if (config.trace_region != nullptr) trace(static_cast<uint32_t>(id), code);
     return find_code(guest);
   }
   return find_checked(checked_regions, guest, instructions_up_to_store(guest));

@@ -15,6 +15,10 @@
 #include "worker/translator/guest_state.h"
 #include "worker/translator/host_features.h"
 
+namespace phybin {
+struct RegionCode;  // translator/translate.h
+}
+
 namespace phybin::runtime {
 
 // What the guest sees mapped around an address. Protection is the guest's own (PROT_*): the host's differs, because
@@ -49,10 +53,9 @@ struct Config {
 
 // For --trace-instruction.
 struct TranslatedRegion {
-  uint64_t guest;
   const uint32_t* code;  // where it runs
   size_t words;
-  const struct RegionCode* tables;
+  const RegionCode* tables;
 };
 
 // Once, before the first thread; installs the host signal handlers.

@@ -239,6 +239,8 @@ void RegionCode::clear() {
   locations.clear();
   instructions.clear();
   guest_ranges.clear();
+  starts.clear();
+  cold_offset = 0;
   body_words = 0;
 }
 

@@ -31,7 +31,8 @@ struct TranslateInput {
   HostFeatures host;
   unsigned prefetch_depth = 4;  // branches along a path that are followed ahead of execution
   unsigned max_instructions = 256;
-  bool single_block = false;  // for code that changes often
+  bool single_block = false;       // for code that changes often
+  bool note_instructions = false;  // fill in RegionCode::starts (--trace-instruction)
   // Measurement only: all flags are made canonical on the hot path of the region's exit (tests/bench).
   bool all_flags_at_exit = false;
 };
@@ -59,6 +60,12 @@ struct GuestRange {
   uint64_t start, end;
 };
 
+// The code of a guest instruction begins at `code_offset` and ends where the next one begins.
+struct InstructionStart {
+  uint32_t code_offset;  // bytes
+  uint16_t instruction;  // index into RegionCode::instructions
+};
+
 struct RegionCode {
   std::vector<uint32_t> words;
   std::vector<RegionEntry> entries;
@@ -67,6 +74,8 @@ struct RegionCode {
   std::vector<emit::LocationEntry> locations;  // ascending code_offset
   std::vector<ir::GuestInstruction> instructions;
   std::vector<GuestRange> guest_ranges;  // guest bytes that were read
+  std::vector<InstructionStart> starts;  // with note_instructions, ascending; what has no code is missing
+  uint32_t cold_offset = 0;              // with note_instructions: where code out of line begins, bytes
 
   void clear();
   uint32_t body_words = 0;  // with all_flags_at_exit: words before the exit

@@ -80,10 +80,16 @@ Emitter::Emitter(EmitterMemory& memory, const ir::Region& region_in, const Trans
 
 bool Emitter::run() {
   for (int i = 0; i < static_cast<int>(region.blocks.size()); ++i) emit_block(i);
+  if (input_.note_instructions) out_.cold_offset = a.offset();
   flush_cold();
   a.emit_literals();
   emit_entry_tables();
   return !a.failed() && !exhausted_;
+}
+
+void Emitter::note_instruction(uint16_t instruction) {
+  if (!out_.starts.empty() && out_.starts.back().instruction == instruction) return;
+  out_.starts.push_back({a.offset(), instruction});
 }
 
 void Emitter::emit_block(int index) {
@@ -101,6 +107,7 @@ void Emitter::emit_block(int index) {
     const Op& op = region.ops[i];
     if (op.dead) continue;
     current_ = static_cast<uint16_t>(i);
+    if (input_.note_instructions) note_instruction(op.instruction);
     values_[i].remaining = op.uses;
     pinned_int_ = pinned_vec_ = 0;
     if (i != absorbed_) kEmit[static_cast<unsigned>(op.code)](*this, op);

@@ -213,6 +213,7 @@ class Emitter {
 
  private:
   void emit_block(int index);
+  void note_instruction(uint16_t instruction);
   uint16_t next_living(uint16_t index) const;
   void finish_op(const ir::Op& op);
   unsigned occurrences(const ir::Op& op, ir::ValueId value) const;
