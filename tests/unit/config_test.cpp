@@ -37,6 +37,26 @@ TEST(Config, Defaults) {
   EXPECT_FALSE(options.fast_math);
 }
 
+TEST(Config, Trace) {
+  Options options;
+  EXPECT_EQ(command_line({"--trace-instruction", "prog"}, options).error, "");
+  EXPECT_EQ(options.trace_instruction.to, "on");
+  EXPECT_EQ(command_line({"--trace-instruction=/tmp/trace,0x401000-0x40a000", "prog"}, options).error, "");
+  EXPECT_EQ(options.trace_instruction.to, "/tmp/trace");
+  EXPECT_EQ(options.trace_instruction.start, 0x401000u);
+  EXPECT_EQ(options.trace_instruction.end, 0x40a000u);
+  EXPECT_EQ(command_line({"--trace-instruction=on,main", "prog"}, options).error, "");
+  EXPECT_EQ(options.trace_instruction.symbol, "main");
+  EXPECT_EQ(options.trace_instruction.end, UINT64_MAX);
+  EXPECT_EQ(command_line({"--trace-instruction=off", "prog"}, options).error, "");
+  EXPECT_EQ(options.trace_instruction.to, "");
+  for (const char* bad :
+       {"--trace-instruction=", "--trace-instruction=on,", "--trace-instruction=on,0x2-0x1",
+        "--trace-instruction=on,0x2", "--trace-instruction=on,0x2-3", "--trace-instruction=on,0xg-0xh"}) {
+    EXPECT_NE(command_line({bad, "prog"}, options).error, "") << bad;
+  }
+}
+
 TEST(Config, FileSetsKeys) {
   Options options;
   EXPECT_EQ(joined(file("# comment\n\n memory_model = tso   # ordered\nJIT_cache_size=1G\r\nprefetch_depth\t=\t0\n"

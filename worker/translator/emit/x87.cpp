@@ -250,7 +250,8 @@ void emit_X87Copy(Emitter& e, const Op& op) {
   x.need_occupied(0);
   if (i != 0) {
     const Gpr top = x.top();
-    x.store(x.load(x.address(top, 0)), x.address(top, i));
+    const Inline::Value value = x.load(x.address(top, 0));
+    x.store(value, x.address(top, i));
     e.a.orr_imm(true, kBlock, kBlock, uint64_t{1} << (kOccupiedBit + i));
   }
   if (op.aux != 0) x.pop();

@@ -146,8 +146,14 @@ void lift_fld(Lifter& l) {
 }
 
 // FLDZ and FLD1 do not depend on rounding.
-void lift_fldz(Lifter& l) { push(l, l.b.constant(0), l.b.constant(0)); }
-void lift_fld1(Lifter& l) { push(l, l.b.constant(INT64_MIN), l.b.constant(0x3fff)); }
+void lift_fldz(Lifter& l) {
+  const ValueId zero = l.b.constant(0);
+  push(l, zero, zero);
+}
+void lift_fld1(Lifter& l) {
+  const ValueId significand = l.b.constant(INT64_MIN);
+  push(l, significand, l.b.constant(0x3fff));
+}
 
 void lift_fild(Lifter& l) { l.b.op(Opcode::kX87PushInt, 64, load_integer(l)); }
 
