@@ -9,7 +9,7 @@
 #define STATE_SHADOW 72
 #define STATE_MXCSR 88
 #define STATE_FPCR 92
-#define STATE_LOOKUP 432
+#define STATE_LOOKUP 448
 #define STATE_GPR (STATE_LOOKUP + (16 << LOOKUP_MASK_BITS))
 #define STATE_XMM (STATE_GPR + 128)
 #define STATE_FPSR (STATE_XMM + 768)
@@ -38,3 +38,7 @@
 #define EXIT_ALIGNMENT 8
 
 #define LOOKUP_MASK_BITS 11
+
+// In the x87 control block (translator/x87_interface.h).
+#define X87_C1_BIT 25
+#define X87_PRECISION_BIT 21

@@ -24,6 +24,9 @@ enum class Stub : uint8_t {
   kHelper,       // w16 = LightHelper, arguments in x1..x3, results x0, x1; keeps all but x0-x7, x16, x17, x30
   kHelperState,  // w16 = StateHelper, arguments in x1, x2, x3 = guest address of the instruction; whole guest state
                  // is in memory meanwhile; may not return here
+  kX87Add,  // x0 = significand, x1 = sign and exponent, x2 and x3 likewise, x16 = control block; result x0, x1, or
+            // x0 = 0 if they are not ordinary numbers; changes x0-x5, x16, x17, x30, NZCV (x87_arithmetic.S)
+  kX87Multiply,  // the same
   kCount
 };
 

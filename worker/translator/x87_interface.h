@@ -24,8 +24,12 @@ inline constexpr unsigned kStatusBit = 16;
 inline constexpr unsigned kTopBit = 32;
 inline constexpr unsigned kOccupiedBit = 40;
 inline constexpr unsigned kSuppressedBit = 48;
+inline constexpr unsigned kOrdinaryBit = 56;
 inline constexpr unsigned kC1Bit = kStatusBit + 9;
 inline constexpr unsigned kErrorSummaryBit = kStatusBit + 7;
+
+// The operations that are done inline.
+enum class ArithmeticKind : uint8_t { kAdd, kSubtract, kMultiply };
 
 // Word `a` of register arithmetic: ST(destination) = ST(destination) op ST(source), or source op destination.
 inline constexpr uint64_t kReversed = 0x40;

@@ -13,6 +13,7 @@ namespace detail {
 
 bool commit_unmasked(X87State& state, uint32_t flags, uint32_t blocking) {
   state.status_word |= kErrorSummary | kBusy;
+  state.ordinary = 0;
   return (flags & ~state.control_word & blocking) == 0;
 }
 

@@ -112,6 +112,7 @@ void initialize(X87State& state) {
   state.top = 0;
   state.occupied = 0;
   state.result_suppressed = 0;
+  update_ordinary(state);
   state.last_opcode = 0;
   state.last_instruction = 0;
   state.last_data = 0;

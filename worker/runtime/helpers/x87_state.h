@@ -25,7 +25,7 @@ struct X87State {
   // that translated code makes of the returned value must then be left out. Helpers set it together with ES; never
   // set while all exceptions are masked.
   uint8_t result_suppressed;
-  uint8_t reserved;
+  uint8_t ordinary;      // no exception pending, and a control word that has_common_control()
   uint16_t last_opcode;  // 11 bits, as FXSAVE stores it
   uint16_t reserved2[3];
   uint64_t last_instruction;  // guest address
@@ -43,6 +43,10 @@ static_assert(::phybin::x87::kControlWordOffset == offsetof(GuestState, x87) + o
               ::phybin::x87::kOccupiedOffset == offsetof(GuestState, x87) + offsetof(X87State, occupied) &&
               ::phybin::x87::kSuppressedOffset == offsetof(GuestState, x87) + offsetof(X87State, result_suppressed) &&
               ::phybin::x87::kAfterStoreOffset == offsetof(GuestState, x87) + offsetof(X87State, after_store));
+
+inline void update_ordinary(X87State& state) {
+  state.ordinary = has_common_control(state.control_word) && (state.status_word & kErrorSummary) == 0 ? 1 : 0;
+}
 
 inline uint16_t full_status_word(const X87State& state) {
   return static_cast<uint16_t>(state.status_word | state.top << 11);
@@ -81,6 +85,7 @@ inline void update_error_summary(X87State& state) {
   state.status_word =
       static_cast<uint16_t>((state.status_word & ~(kErrorSummary | kBusy)) | (pending ? kErrorSummary | kBusy : 0u));
   state.result_suppressed = 0;
+  update_ordinary(state);
 }
 
 // Bit 6 of the control word reads as 1; the infinity control in bit 12 is stored and means nothing.

@@ -22,27 +22,39 @@ using namespace x87;  // NOLINT: the file is about nothing else
 
 constexpr Gpr kBlock = kScratch0;
 
+// What a cold path needs to tell the location of its instruction.
+uint64_t pack(const LocationEntry& entry) {
+  return static_cast<uint64_t>(entry.flag_form) | uint64_t{entry.pf} << 8 | uint64_t{entry.af_a} << 16 |
+         uint64_t{entry.af_b} << 24;
+}
+
 // BRK tells the signal handler to raise #MF; the location is that of the check.
 void raise_pending(Emitter& e, const ColdPath& cold) {
   LocationEntry entry{};
   entry.instruction = e.region.ops[cold.op].instruction;
-  entry.flag_form = static_cast<FlagForm>(cold.regs[0]);
-  entry.pf = cold.regs[1];
-  entry.af_a = cold.regs[2];
-  entry.af_b = cold.regs[3];
+  entry.flag_form = static_cast<FlagForm>(cold.data & 0xff);
+  entry.pf = static_cast<uint8_t>(cold.data >> 8);
+  entry.af_a = static_cast<uint8_t>(cold.data >> 16);
+  entry.af_b = static_cast<uint8_t>(cold.data >> 24);
   e.add_location(entry);
   e.a.brk(static_cast<uint32_t>(ir::TrapKind::kX87));
 }
 
-// The helper that does the whole instruction. Its two words are registers or constants.
-void call_helper(Emitter& e, const ColdPath& cold) {
-  const Op& op = e.region.ops[cold.op];
-  const auto helper = static_cast<LightHelper>(cold.regs[0]);
-  const Gpr a = cold.regs[1], b = cold.regs[2];
-  if (cold.regs[3] != 0) {
-    // Of constants the first is ST(i), the second an option.
+// Where the words for a helper come from, in ColdPath::regs[3].
+enum HelperWords : uint8_t {
+  kRegisters,         // both from registers
+  kConstants,         // imm and aux
+  kConstantRegister,  // imm, and the operand's register
+};
+
+// The helper that does the whole instruction.
+void call(Emitter& e, const Op& op, LightHelper helper, HelperWords words, Gpr a, Gpr b) {
+  if (words == kConstants) {
     e.a.mov_imm(false, 1, static_cast<uint64_t>(op.imm));
     e.a.mov_imm(false, 2, op.aux);
+  } else if (words == kConstantRegister) {
+    if (a != 2) e.a.mov(true, 2, a);
+    e.a.mov_imm(false, 1, static_cast<uint64_t>(op.imm));
   } else if (b == 1 && a != 1) {
     e.a.mov(true, kScratch0, b);
     e.a.mov(true, 1, a);
@@ -53,26 +65,51 @@ void call_helper(Emitter& e, const ColdPath& cold) {
   }
   e.a.mov_imm(false, kScratch0, static_cast<uint64_t>(helper));
   e.go_to_stub(Stub::kHelper, true);
+}
+
+void call_helper(Emitter& e, const ColdPath& cold) {
+  call(e, e.region.ops[cold.op], static_cast<LightHelper>(cold.regs[0]), static_cast<HelperWords>(cold.regs[3]),
+       cold.regs[1], cold.regs[2]);
   e.a.b(cold.back);
+}
+
+// The same where the inline code has tested kOrdinaryBit alone.
+void check_and_call_helper(Emitter& e, const ColdPath& cold) {
+  const Label none = e.a.new_label();
+  e.a.tbz(kBlock, kErrorSummaryBit, none);
+  raise_pending(e, cold);
+  e.a.bind(none);
+  call_helper(e, cold);
 }
 
 // An instruction done inline: registers that it may use, and its cold path.
 class Inline {
  public:
-  Inline(Emitter& e, const Op& op, LightHelper helper) : e_(e), a_(e.a) {
-    const Gpr first = op.a != kNoValue ? e.use_or_zero(op.a) : kZr;
+  // `ordinary`: only where kOrdinaryBit is set. `fixed`: operand 0 goes to this register, and imm is the first word.
+  Inline(Emitter& e, const Op& op, LightHelper helper, bool ordinary = false, Gpr fixed = kZr) : e_(e), a_(e.a) {
+    Gpr first = op.a != kNoValue ? e.use_or_zero(op.a) : kZr;
     const Gpr second = op.b != kNoValue ? e.use_or_zero(op.b) : kZr;
     e.spill_temporaries();
+    if (fixed != kZr && first != fixed) a_.mov(true, fixed, first);
+    if (fixed != kZr) first = fixed;
     operand_[0] = first;
     operand_[1] = second;
-    load_block();
-    ColdPath& cold = e.add_cold(call_helper);
+    const uint64_t here = pack(e.location(false));
+    a_.ldr(true, kBlock, kState, kControlWordOffset);
+    if (!ordinary) {
+      ColdPath& pending = e.add_cold(raise_pending);
+      pending.data = here;
+      a_.tbnz(kBlock, kErrorSummaryBit, pending.entry);
+    }
+    ColdPath& cold = e.add_cold(ordinary ? check_and_call_helper : call_helper);
     cold.regs[0] = static_cast<uint8_t>(helper);
     cold.regs[1] = first;
     cold.regs[2] = second;
-    cold.regs[3] = op.a == kNoValue ? 1 : 0;
+    cold.regs[3] = op.a == kNoValue ? kConstants : fixed != kZr ? kConstantRegister : kRegisters;
+    cold.data = here;
     slow = cold.entry;
     done_ = cold.back;
+    if (ordinary) a_.tbz(kBlock, kOrdinaryBit, slow);
     used_ = (1u << first | 1u << second) & ((1u << kIntTemps) - 1);
   }
   ~Inline() { a_.bind(done_); }
@@ -97,22 +134,26 @@ class Inline {
     return t;
   }
   // Where ST(i) is, but for kRegistersOffset.
-  Gpr address(Gpr top_register, unsigned i) {
-    const Gpr t = temporary();
+  void address(Gpr to, Gpr top_register, unsigned i) {
     if (i != 0) {
-      a_.add_imm(true, t, top_register, i);
-      a_.and_imm(true, t, t, 7);
-      top_register = t;
+      a_.add_imm(true, to, top_register, i);
+      a_.and_imm(true, to, to, 7);
+      top_register = to;
     }
-    a_.add_shifted(true, t, kState, top_register, a64::LSL, 4);
-    return t;
+    a_.add_shifted(true, to, kState, top_register, a64::LSL, 4);
+  }
+  Gpr address(Gpr top_register, unsigned i) {
+    const Gpr to = temporary();
+    address(to, top_register, i);
+    return to;
   }
   struct Value {
     Gpr significand, exponent;
   };
+  void load(Value v, Gpr at) { a_.ldp(true, v.significand, v.exponent, at, kRegistersOffset); }
   Value load(Gpr at) {
     const Value v{temporary(), temporary()};
-    a_.ldp(true, v.significand, v.exponent, at, kRegistersOffset);
+    load(v, at);
     return v;
   }
   void store(Value v, Gpr at) { a_.stp(true, v.significand, v.exponent, at, kRegistersOffset); }
@@ -148,17 +189,6 @@ class Inline {
   Label slow;
 
  private:
-  void load_block() {
-    a_.ldr(true, kBlock, kState, kControlWordOffset);
-    const LocationEntry here = e_.location(false);
-    ColdPath& cold = e_.add_cold(raise_pending);
-    cold.regs[0] = static_cast<uint8_t>(here.flag_form);
-    cold.regs[1] = here.pf;
-    cold.regs[2] = here.af_a;
-    cold.regs[3] = here.af_b;
-    a_.tbnz(kBlock, kErrorSummaryBit, cold.entry);
-  }
-
   Emitter& e_;
   a64::Assembler& a_;
   Gpr operand_[2];
@@ -166,17 +196,54 @@ class Inline {
   uint32_t used_;
 };
 
+// Normal numbers: the exponent gets another bias, the significand its integer bit.
+void widen(Emitter& e, const Inline& x, Gpr bits, bool is_double, Inline::Value to, Gpr t) {
+  const unsigned fraction = is_double ? 52 : 23, exponent_bits = is_double ? 11 : 8;
+  // All ones and zero are the only exponents whose successor has at most the lowest bit set.
+  e.a.ubfx(true, to.exponent, bits, fraction, exponent_bits);
+  e.a.add_imm(false, t, to.exponent, 1);
+  e.a.and_imm(false, t, t, (1u << exponent_bits) - 2);
+  e.a.cbz(false, t, x.slow);
+  e.a.lsl_imm(true, to.significand, bits, 63 - fraction);
+  e.a.orr_imm(true, to.significand, to.significand, uint64_t{1} << 63);
+  e.a.mov_imm(false, t, is_double ? 0x3fff - 0x3ff : 0x3fff - 0x7f);
+  e.a.add(false, to.exponent, to.exponent, t);
+  e.a.ubfx(true, t, bits, fraction + exponent_bits, 1);
+  e.a.bfi(false, to.exponent, t, 15, 1);
+}
+
+// The registers of kX87Add and kX87Multiply, and some that these keep.
+constexpr Inline::Value kFirst{0, 1}, kSecond{2, 3};
+constexpr Gpr kThird = 4, kFourth = 5, kKept0 = 6, kKept1 = 7;
+
+// kFirst = kFirst op kSecond, or the helper does it all.
+void compute(Emitter& e, const Op& op, Label slow) {
+  if (op.aux2 != 0) {
+    const Gpr inverted = op.aux2 == 1 ? kFirst.exponent : kSecond.exponent;
+    e.a.eor_imm(false, inverted, inverted, 0x8000);
+  }
+  const bool multiplies = static_cast<ArithmeticKind>(op.aux) == ArithmeticKind::kMultiply;
+  e.go_to_stub(multiplies ? Stub::kX87Multiply : Stub::kX87Add, true);
+  e.a.cbz(true, kFirst.significand, slow);
+}
+
+// The stubs change NZCV. Where somebody reads it after the operation, which is rare, the helper does it all.
+bool keeps_flags(Emitter& e, const Op& op, LightHelper helper) {
+  if ((op.flags_live & ir::kNzcv) == 0) return false;
+  emit_X87Check(e, op);
+  const Gpr a = op.a != kNoValue ? e.use(op.a) : kZr;
+  e.spill_temporaries();
+  call(e, op, helper, op.a != kNoValue ? kConstantRegister : kConstants, a, kZr);
+  return true;
+}
+
 }  // namespace
 
 void emit_X87Check(Emitter& e, const Op&) {
   e.a.mem(a64::MemOp::LDRH, kScratch0, kState, kStatusWordOffset);
-  const LocationEntry here = e.location(false);
-  ColdPath& cold = e.add_cold(raise_pending);
-  cold.regs[0] = static_cast<uint8_t>(here.flag_form);
-  cold.regs[1] = here.pf;
-  cold.regs[2] = here.af_a;
-  cold.regs[3] = here.af_b;
-  e.a.tbnz(kScratch0, kErrorSummaryBit - kStatusBit, cold.entry);
+  ColdPath& pending = e.add_cold(raise_pending);
+  pending.data = pack(e.location(false));
+  e.a.tbnz(kScratch0, kErrorSummaryBit - kStatusBit, pending.entry);
 }
 
 void emit_X87Push(Emitter& e, const Op& op) {
@@ -185,25 +252,12 @@ void emit_X87Push(Emitter& e, const Op& op) {
   x.push({x.operand(0), x.operand(1)});
 }
 
-// Normal numbers: the exponent gets another bias, the significand its integer bit.
 void emit_X87PushFloat(Emitter& e, const Op& op) {
-  const bool is_double = op.width == 64;
-  Inline x(e, op, is_double ? LightHelper::k_x87_fld_m64 : LightHelper::k_x87_fld_m32);
-  const unsigned fraction = is_double ? 52 : 23, exponent_bits = is_double ? 11 : 8;
-  const Gpr bits = x.operand(0), s = x.temporary(), exponent = x.temporary(), t = x.temporary();
+  Inline x(e, op, op.width == 64 ? LightHelper::k_x87_fld_m64 : LightHelper::k_x87_fld_m32);
   x.need_room();
-  // All ones and zero are the only exponents whose successor has at most the lowest bit set.
-  e.a.ubfx(true, exponent, bits, fraction, exponent_bits);
-  e.a.add_imm(false, t, exponent, 1);
-  e.a.and_imm(false, t, t, (1u << exponent_bits) - 2);
-  e.a.cbz(false, t, x.slow);
-  e.a.lsl_imm(true, s, bits, 63 - fraction);
-  e.a.orr_imm(true, s, s, uint64_t{1} << 63);
-  e.a.mov_imm(false, t, is_double ? 0x3fff - 0x3ff : 0x3fff - 0x7f);
-  e.a.add(false, exponent, exponent, t);
-  e.a.ubfx(true, t, bits, fraction + exponent_bits, 1);
-  e.a.bfi(false, exponent, t, 15, 1);
-  x.push({s, exponent});
+  const Inline::Value v{x.temporary(), x.temporary()};
+  widen(e, x, x.operand(0), op.width == 64, v, x.temporary());
+  x.push(v);
 }
 
 void emit_X87PushInt(Emitter& e, const Op& op) {
@@ -271,6 +325,44 @@ void emit_X87Sign(Emitter& e, const Op& op) {
   }
   e.a.mem(a64::MemOp::STRH, t, at, kRegistersOffset + 8);
   x.finish();
+}
+
+void emit_X87Arithmetic(Emitter& e, const Op& op) {
+  static constexpr LightHelper kHelpers[] = {LightHelper::k_x87_fadd, LightHelper::k_x87_fsub,
+                                             LightHelper::k_x87_fmul};
+  const LightHelper helper = kHelpers[op.aux];
+  if (keeps_flags(e, op, helper)) return;
+  Inline x(e, op, helper, true);
+  const unsigned destination = op.imm & 7, source = op.imm >> 3 & 7;
+  x.need_occupied(destination);
+  e.a.ubfx(true, kFourth, kBlock, kTopBit, 3);
+  x.address(kKept0, kFourth, destination);
+  x.load(kFirst, kKept0);
+  if (source != destination) {
+    x.need_occupied(source);
+    x.address(kThird, kFourth, source);
+    x.load(kSecond, kThird);
+  } else {
+    e.a.mov(true, kSecond.significand, kFirst.significand);
+    e.a.mov(true, kSecond.exponent, kFirst.exponent);
+  }
+  compute(e, op, x.slow);
+  x.store(kFirst, kKept0);
+  if ((op.imm & kArithmeticPop) != 0) x.pop();
+  e.a.str(true, kBlock, kState, kControlWordOffset);
+}
+
+void emit_X87ArithmeticMemory(Emitter& e, const Op& op) {
+  if (keeps_flags(e, op, LightHelper::k_x87_arithmetic_memory)) return;
+  Inline x(e, op, LightHelper::k_x87_arithmetic_memory, true, kKept1);
+  x.need_occupied(0);
+  widen(e, x, kKept1, op.width == 64, kSecond, kThird);
+  e.a.ubfx(true, kFourth, kBlock, kTopBit, 3);
+  x.address(kKept0, kFourth, 0);
+  x.load(kFirst, kKept0);
+  compute(e, op, x.slow);
+  x.store(kFirst, kKept0);
+  e.a.str(true, kBlock, kState, kControlWordOffset);
 }
 
 void emit_X87Store(Emitter& e, const Op& op) {

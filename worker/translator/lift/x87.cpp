@@ -67,12 +67,23 @@ ValueId load_integer(Lifter& l) {
 
 constexpr uint64_t kOperationMask = 7;
 
-void memory_arithmetic(Lifter& l, uint64_t operation, MemoryKind kind, ValueId bits) {
+MemoryKind float_kind(const Lifter& l) { return l.width(0) == 32 ? kMemoryFloat32 : kMemoryFloat64; }
+
+// A comparison or division, or an operation on an integer.
+void memory_call(Lifter& l, uint64_t operation, MemoryKind kind, ValueId bits) {
   const uint64_t word = memory_arithmetic(static_cast<MemoryOperation>(operation), kind);
   call_word(l, LightHelper::k_x87_arithmetic_memory, word, bits);
 }
 
-MemoryKind float_kind(const Lifter& l) { return l.width(0) == 32 ? kMemoryFloat32 : kMemoryFloat64; }
+// Which operand of addition is to change its sign, by MemoryOperation.
+constexpr uint8_t inverted_operand(uint64_t operation) {
+  return operation == kMemorySubtract ? 2 : operation == kMemorySubtractReversed ? 1 : 0;
+}
+
+void inline_arithmetic(Lifter& l, Opcode code, uint8_t width, ValueId bits, uint64_t word, ArithmeticKind kind,
+                       uint8_t inverted) {
+  l.b.op(code, width, bits, kNoValue, kNoValue, static_cast<int64_t>(word), static_cast<uint8_t>(kind), inverted);
+}
 
 ValueId get_state(Lifter& l, uint8_t width, uint32_t offset) {
   return l.b.op(Opcode::kGetState, width, kNoValue, kNoValue, kNoValue, offset);
@@ -89,19 +100,33 @@ void lift_x87_call(Lifter& l) {
 
 // Register forms list both operands, destination first; FADDP and so on have ST(0) as the source.
 void lift_x87_arithmetic(Lifter& l) {
-  check(l);
   const X87Form& form = form_of(l);
+  const bool divides = form.helper == LightHelper::k_x87_fdiv;
+  const bool subtracts = form.helper == LightHelper::k_x87_fsub;
+  const ArithmeticKind kind = form.helper == LightHelper::k_x87_fmul ? ArithmeticKind::kMultiply
+                              : subtracts                            ? ArithmeticKind::kSubtract
+                                                                     : ArithmeticKind::kAdd;
+  if (divides) check(l);
   if (l.is_memory(0)) {
-    memory_arithmetic(l, form.detail & kOperationMask, float_kind(l), l.read(0));
-    return;
+    const uint64_t operation = form.detail & kOperationMask;
+    const ValueId bits = l.read(0);
+    if (divides) return memory_call(l, operation, float_kind(l), bits);
+    const uint64_t word = memory_arithmetic(static_cast<MemoryOperation>(operation), float_kind(l));
+    return inline_arithmetic(l, Opcode::kX87ArithmeticMemory, l.width(0), bits, word, kind,
+                             inverted_operand(operation));
   }
   const bool reversed = (form.detail & kReversed) != 0, pops = (form.detail & kArithmeticPop) != 0;
-  call_word(l, form.helper, arithmetic_operands(l.operand(0).reg, l.operand(1).reg, reversed, pops));
+  const uint64_t word = arithmetic_operands(l.operand(0).reg, l.operand(1).reg, reversed, pops);
+  if (divides) {
+    call_word(l, form.helper, word);
+  } else {
+    inline_arithmetic(l, Opcode::kX87Arithmetic, 0, kNoValue, word, kind, !subtracts ? 0 : reversed ? 1 : 2);
+  }
 }
 
 void lift_x87_integer_arithmetic(Lifter& l) {
   check(l);
-  memory_arithmetic(l, form_of(l).detail, kMemoryInteger, load_integer(l));
+  memory_call(l, form_of(l).detail, kMemoryInteger, load_integer(l));
 }
 
 void lift_fcom(Lifter& l) {
@@ -109,7 +134,7 @@ void lift_fcom(Lifter& l) {
   const X87Form& form = form_of(l);
   if (l.in.operand_count != 0 && l.is_memory(0)) {
     const uint64_t operation = (form.detail & kComparePop) != 0 ? kMemoryComparePop : kMemoryCompare;
-    memory_arithmetic(l, operation, float_kind(l), l.read(0));
+    memory_call(l, operation, float_kind(l), l.read(0));
     return;
   }
   // FCOMPP and FUCOMPP list no operand: it is ST(1).
