@@ -136,6 +136,7 @@ void phybin_stub_helper();
 void phybin_stub_helper_state();
 void phybin_stub_x87_add();
 void phybin_stub_x87_multiply();
+void phybin_stub_x87_compare();
 void phybin_stubs_end();
 
 // See interruptible_syscall(). The range up to and including the SVC is rewound by signal handlers.

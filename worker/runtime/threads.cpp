@@ -53,9 +53,9 @@ size_t round_up(size_t value, size_t unit) { return (value + unit - 1) / unit * 
 size_t thread_bytes() { return host_page_size() + round_up(sizeof(Thread), host_page_size()) + kHandlerStackBytes; }
 
 void (*const kStubAddresses[])() = {
-    phybin_stub_resolve_slot, phybin_stub_lookup,  phybin_stub_return_miss,
-    phybin_stub_syscall,      phybin_stub_trap,    phybin_stub_helper,
-    phybin_stub_helper_state, phybin_stub_x87_add, phybin_stub_x87_multiply,
+    phybin_stub_resolve_slot, phybin_stub_lookup,      phybin_stub_return_miss,  phybin_stub_syscall,
+    phybin_stub_trap,         phybin_stub_helper,      phybin_stub_helper_state, phybin_stub_x87_add,
+    phybin_stub_x87_multiply, phybin_stub_x87_compare,
 };
 static_assert(X87_C1_BIT == ::phybin::x87::kC1Bit && X87_PRECISION_BIT == ::phybin::x87::kStatusBit + 5);
 static_assert(sizeof kStubAddresses / sizeof kStubAddresses[0] == static_cast<size_t>(Stub::kCount));

@@ -1,7 +1,7 @@
-// Addition and multiplication of ordinary x87 numbers: the two operations that programs with long double spend their
-// time in, so they are written by hand and called directly from translated code (emit/x87.cpp).
+// Addition, multiplication and comparison of ordinary x87 numbers: the operations that programs with long double spend
+// their time in, so they are written by hand and called directly from translated code (emit/x87.cpp).
 //
-// Both take x0 = significand, x1 = sign and exponent of one operand, x2 and x3 the same of the other, and x16 = the
+// The first two take x0 = significand, x1 = sign and exponent of one operand, x2 and x3 the same of the other, and x16 = the
 // control block (translator/x87_interface.h), whose control word asks for 64 bits and rounding to nearest with PE masked.
 // They return the result in x0, x1 and set C1 and PE in x16; or x0 = 0 and x16 unchanged where an operand or the result
 // is not an ordinary number, which is then the C++ helper's business. They change x2-x5, x17 and NZCV besides.
@@ -128,6 +128,67 @@ FUNCTION phybin_stub_x87_multiply
   orr w1, w1, w3
   ROUND_AND_RETURN
 9:
+  mov x0, #0
+  ret
+
+// (x0, w1) against (x2, w3), which may be zero here: x0 = 1, C = first >= second, Z = they are equal, N = V = 0; or x0 = 0
+// for the helper. Changes the same registers, but not x16.
+FUNCTION phybin_stub_x87_compare
+  CHECK_OPERANDS
+1:
+  eor w17, w1, w3
+  tbnz w17, #15, 4f
+  cmp w1, w3
+  b.ne 2f
+  cmp x0, x2
+2:
+  // The sum of 1, or 2 if greater, and -1 if greater or equal has the flags wanted.
+  mov w4, #1
+  mov x0, #1
+  tbnz w1, #15, 3f
+  cinc w4, w4, hi
+  csetm w5, hs
+  cmn w4, w5
+  ret
+3:
+  cinc w4, w4, lo
+  csetm w5, ls
+  cmn w4, w5
+  ret
+4:
+  mov w4, #2
+  mov x0, #1
+  tbnz w1, #15, 5f
+  cmp w4, #1
+  ret
+5:
+  cmn w4, #0
+  ret
+9:
+  // A zero loses its sign, so that it stands between negative and positive numbers.
+  and w4, w1, #0x7fff
+  orr x5, x0, x4
+  cbnz x5, 6f
+  mov w1, #0
+  b 7f
+6:
+  tbz x0, #63, 8f
+  add w4, w4, #1
+  tst w4, #0x7ffe
+  b.eq 8f
+7:
+  and w4, w3, #0x7fff
+  orr x5, x2, x4
+  cbz x5, 10f
+  tbz x2, #63, 8f
+  add w4, w4, #1
+  tst w4, #0x7ffe
+  b.eq 8f
+  b 1b
+10:
+  mov w3, #0
+  b 1b
+8:
   mov x0, #0
   ret
 

@@ -1,6 +1,6 @@
-// The instructions that save and restore x87 state, which translated code calls as state helpers. They move whole
-// images between guest memory and a buffer, and read before they change anything or change only after they have
-// written, so that a fault leaves the state as it was.
+// The instructions that save and restore x87 state, and the rare case of FSTP m80, which translated code calls as
+// state helpers. They move whole images between guest memory and a buffer, and read before they change anything or
+// change only after they have written, so that a fault leaves the state as it was.
 #include <cstring>
 
 #include "worker/runtime/helpers/x87_ops.h"
@@ -22,10 +22,20 @@ using namespace phybin::runtime;  // NOLINT: C functions of this file
 
 extern "C" {
 
+void phybin_helper_x87_fstp_m80(phybin::GuestState* state, uint64_t address, uint64_t);
 void phybin_helper_x87_fnstenv(phybin::GuestState* state, uint64_t address, uint64_t operand16);
 void phybin_helper_x87_fldenv(phybin::GuestState* state, uint64_t address, uint64_t operand16);
 void phybin_helper_x87_fnsave(phybin::GuestState* state, uint64_t address, uint64_t operand16);
 void phybin_helper_x87_frstor(phybin::GuestState* state, uint64_t address, uint64_t operand16);
+
+void phybin_helper_x87_fstp_m80(phybin::GuestState* state, uint64_t address, uint64_t) {
+  constexpr size_t kBytes = 10;
+  PhybinX87State unit = *x87_of(state);
+  const uint64_t significand = phybin_x87_fst_m80_significand(&unit, 0, 0);
+  const uint64_t parts[2] = {significand, phybin_x87_fst_m80_sign_exponent(&unit, 1, 0)};
+  if (unit.result_suppressed == 0) memcpy(guest(address), parts, kBytes);
+  *x87_of(state) = unit;
+}
 
 void phybin_helper_x87_fnstenv(phybin::GuestState* state, uint64_t address, uint64_t operand16) {
   uint8_t image[x87::kEnvironment32];

@@ -27,6 +27,7 @@ enum class Stub : uint8_t {
   kX87Add,  // x0 = significand, x1 = sign and exponent, x2 and x3 likewise, x16 = control block; result x0, x1, or
             // x0 = 0 if they are not ordinary numbers; changes x0-x5, x16, x17, x30, NZCV (x87_arithmetic.S)
   kX87Multiply,  // the same
+  kX87Compare,   // operands likewise; x0 = 1 and canonical flags, or x0 = 0
   kCount
 };
 

@@ -24,19 +24,20 @@ struct HelperResult {
 // clang-format off
 #define PHYBIN_X87_HELPERS(HELPER)                                                                         \
   HELPER(fld_m32) HELPER(fld_m64) HELPER(fld_m80) HELPER(fld_i64) HELPER(fld_sti) HELPER(fld_constant)     \
-  HELPER(fbld) HELPER(fst_m80_significand) HELPER(fbst_low) HELPER(fst_sti) HELPER(fxch)                   \
+  HELPER(fbld) HELPER(fbst_low) HELPER(fst_sti) HELPER(fxch)                   \
   HELPER(fcmov) HELPER(fadd) HELPER(fsub) HELPER(fmul) HELPER(fdiv) HELPER(arithmetic_memory) HELPER(fcom) \
   HELPER(fcomi) HELPER(fchs) HELPER(fabs) HELPER(operation) HELPER(fincstp) HELPER(fdecstp) HELPER(ffree)  \
   HELPER(fninit) HELPER(fnclex) HELPER(fldcw)
 // Those that return what is to be stored in memory: the state changes only with the operation X87Store.
 #define PHYBIN_X87_STORE_HELPERS(HELPER) \
-  HELPER(fst_m32) HELPER(fst_m64) HELPER(fist) HELPER(fst_m80_sign_exponent) HELPER(fbst_high)
+  HELPER(fst_m32) HELPER(fst_m64) HELPER(fist) HELPER(fbst_high)
 // clang-format on
 
 #define PHYBIN_STATE_HELPERS(HELPER)                              \
   HELPER(string_compare)                                          \
   HELPER(fxsave)                                                  \
   HELPER(fxrstor)                                                 \
+  HELPER(x87_fstp_m80) /* a = guest address */                    \
   /* a = guest address of the image, b = 1 for its 16-bit form */ \
   HELPER(x87_fnstenv)                                             \
   HELPER(x87_fldenv)                                              \
@@ -52,8 +53,7 @@ enum class LightHelper : uint16_t {
   PHYBIN_LIGHT_HELPERS(HELPER)
 #undef HELPER
 #define HELPER(name) k_x87_##name,
-      PHYBIN_X87_HELPERS(HELPER)
-  PHYBIN_X87_STORE_HELPERS(HELPER)
+      PHYBIN_X87_HELPERS(HELPER) PHYBIN_X87_STORE_HELPERS(HELPER)
 #undef HELPER
           kCount
 };

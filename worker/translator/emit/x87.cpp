@@ -73,6 +73,29 @@ void call_helper(Emitter& e, const ColdPath& cold) {
   e.a.b(cold.back);
 }
 
+// FCOMI by its helper, which returns RFLAGS bits: x0 and the flags as kX87Compare would leave them, or for unordered
+// operands x0 = 0, Z = 1, C = 0.
+void compare_by_helper(Emitter& e, const ColdPath& cold) {
+  call(e, e.region.ops[cold.op], LightHelper::k_x87_fcomi, kConstants, kZr, kZr);
+  e.a.ubfx(false, 1, 0, 6, 1);
+  e.a.lsl_imm(false, 1, 1, 30);
+  e.a.mvn(false, 2, 0);
+  e.a.bfi(false, 1, 2, 29, 1);
+  e.a.msr(a64::SystemRegister::NZCV, 1);
+  e.a.ubfx(false, 0, 0, 2, 1);
+  e.a.eor_imm(false, 0, 0, 1);
+  e.a.b(cold.back);
+}
+
+// FSTP m80 of an empty register: the helper stores too. Its address is in regs[1].
+void store_by_helper(Emitter& e, const ColdPath& cold) {
+  if (cold.regs[1] != 1) e.a.mov(true, 1, cold.regs[1]);
+  e.a.ldr_literal(true, 3, e.a.literal64(e.region.instructions[e.region.ops[cold.op].instruction].address));
+  e.a.mov_imm(false, kScratch0, static_cast<unsigned>(StateHelper::k_x87_fstp_m80));
+  e.go_to_stub(Stub::kHelperState, true);
+  e.a.b(cold.back);
+}
+
 // The same where the inline code has tested kOrdinaryBit alone.
 void check_and_call_helper(Emitter& e, const ColdPath& cold) {
   const Label none = e.a.new_label();
@@ -92,30 +115,19 @@ class Inline {
     e.spill_temporaries();
     if (fixed != kZr && first != fixed) a_.mov(true, fixed, first);
     if (fixed != kZr) first = fixed;
-    operand_[0] = first;
-    operand_[1] = second;
-    const uint64_t here = pack(e.location(false));
-    a_.ldr(true, kBlock, kState, kControlWordOffset);
-    if (!ordinary) {
-      ColdPath& pending = e.add_cold(raise_pending);
-      pending.data = here;
-      a_.tbnz(kBlock, kErrorSummaryBit, pending.entry);
-    }
-    ColdPath& cold = e.add_cold(ordinary ? check_and_call_helper : call_helper);
-    cold.regs[0] = static_cast<uint8_t>(helper);
-    cold.regs[1] = first;
-    cold.regs[2] = second;
-    cold.regs[3] = op.a == kNoValue ? kConstants : fixed != kZr ? kConstantRegister : kRegisters;
-    cold.data = here;
-    slow = cold.entry;
-    done_ = cold.back;
-    if (ordinary) a_.tbz(kBlock, kOrdinaryBit, slow);
-    used_ = (1u << first | 1u << second) & ((1u << kIntTemps) - 1);
+    const HelperWords words = op.a == kNoValue ? kConstants : fixed != kZr ? kConstantRegister : kRegisters;
+    start(helper, words, ordinary, first, second);
+  }
+  // The operands are in `fixed` already.
+  Inline(Emitter& e, Gpr fixed) : e_(e), a_(e.a) {
+    e.spill_temporaries();
+    start(LightHelper::kCount, kConstantRegister, false, fixed, kZr);
   }
   ~Inline() { a_.bind(done_); }
   Inline(const Inline&) = delete;
   Inline& operator=(const Inline&) = delete;
 
+  void set_cold(ColdEmitter emit) { cold_->emit = emit; }
   Gpr operand(unsigned i) const { return operand_[i]; }
   // One of the temporaries, all of which are free: helpers lose them anyway.
   Gpr temporary() {
@@ -189,9 +201,32 @@ class Inline {
   Label slow;
 
  private:
+  void start(LightHelper helper, HelperWords words, bool ordinary, Gpr first, Gpr second) {
+    operand_[0] = first;
+    operand_[1] = second;
+    const uint64_t here = pack(e_.location(false));
+    a_.ldr(true, kBlock, kState, kControlWordOffset);
+    if (!ordinary) {
+      ColdPath& pending = e_.add_cold(raise_pending);
+      pending.data = here;
+      a_.tbnz(kBlock, kErrorSummaryBit, pending.entry);
+    }
+    cold_ = &e_.add_cold(ordinary ? check_and_call_helper : call_helper);
+    cold_->regs[0] = static_cast<uint8_t>(helper);
+    cold_->regs[1] = first;
+    cold_->regs[2] = second;
+    cold_->regs[3] = words;
+    cold_->data = here;
+    slow = cold_->entry;
+    done_ = cold_->back;
+    if (ordinary) a_.tbz(kBlock, kOrdinaryBit, slow);
+    used_ = (1u << first | 1u << second) & ((1u << kIntTemps) - 1);
+  }
+
   Emitter& e_;
   a64::Assembler& a_;
   Gpr operand_[2];
+  ColdPath* cold_;  // valid until the next one is added
   Label done_;
   uint32_t used_;
 };
@@ -363,6 +398,47 @@ void emit_X87ArithmeticMemory(Emitter& e, const Op& op) {
   compute(e, op, x.slow);
   x.store(kFirst, kKept0);
   e.a.str(true, kBlock, kState, kControlWordOffset);
+}
+
+void emit_X87Compare(Emitter& e, const Op& op) {
+  {
+    Inline x(e, op, LightHelper::k_x87_fcomi);
+    x.set_cold(compare_by_helper);
+    const unsigned i = op.imm & 7;
+    x.need_occupied(0);
+    x.need_occupied(i);
+    e.a.ubfx(true, kFourth, kBlock, kTopBit, 3);
+    x.address(kThird, kFourth, 0);
+    x.load(kFirst, kThird);
+    x.address(kThird, kFourth, i);
+    x.load(kSecond, kThird);
+    e.go_to_stub(Stub::kX87Compare, true);
+    e.a.cbz(true, kFirst.significand, x.slow);
+    if ((op.imm & kComparePop) != 0) {
+      x.pop();
+      e.a.str(true, kBlock, kState, kControlWordOffset);
+    }
+  }
+  e.set_flags(FlagForm::kCanonical);
+  if (!Emitter::unused(op)) e.def_in(op, kFirst.significand);
+}
+
+void emit_X87StoreExtended(Emitter& e, const Op& op) {
+  const Gpr address = e.address(op);
+  if (address != kKept1) e.a.mov(true, kKept1, address);
+  Inline x(e, kKept1);
+  x.set_cold(store_by_helper);
+  x.need_occupied(0);
+  e.a.ubfx(true, kFourth, kBlock, kTopBit, 3);
+  x.address(kThird, kFourth, 0);
+  x.load(kFirst, kThird);
+  if (e.ordered()) e.a.dmb(a64::Barrier::ISH);
+  e.fault_point();
+  e.a.mem(a64::MemOp::STR_X, kFirst.significand, kKept1, 0);
+  e.fault_point();
+  e.a.mem(a64::MemOp::STRH, kFirst.exponent, kKept1, 8);
+  x.pop();
+  x.finish();
 }
 
 void emit_X87Store(Emitter& e, const Op& op) {

@@ -36,17 +36,6 @@ void push(Lifter& l, ValueId significand, ValueId sign_exponent) {
   l.b.op(Opcode::kX87Push, 64, significand, sign_exponent);
 }
 
-// The two parts of a 10-byte store.
-void store_pair(Lifter& l, LightHelper low, LightHelper high) {
-  const Address m = l.memory_address();
-  const ValueId first = call(l, low);
-  const ValueId second = call_word(l, high, 1);
-  store(l, m, first, 64, false);
-  Address upper = m;
-  upper.disp += 8;
-  store(l, upper, second, 16);
-}
-
 // Loads the two parts of a 10-byte operand.
 struct Pair {
   ValueId low, high;
@@ -144,13 +133,10 @@ void lift_fcom(Lifter& l) {
 void lift_ficom(Lifter& l) { lift_x87_integer_arithmetic(l); }
 
 void lift_fcomi(Lifter& l) {
-  check(l);
-  const ValueId flags = call_word(l, form_of(l).helper, form_of(l).detail | stack_index(l));
-  l.b.op(Opcode::kSetNzcv, 64, flags, kNoValue, kNoValue, 0, 0, 0, ir::kNzcv);
-  // Raw PF: a byte whose parity is odd when PF is clear; bit 4 of both is 0, as AF is.
-  const ValueId pf = l.b.op(Opcode::kExtract, 1, flags, kNoValue, kNoValue, 0, 2);
-  l.b.set_pf(l.b.op_imm(Opcode::kXor, 32, pf, 1));
-  l.b.set_af(ir::AfKind::kPlain, flags, kNoValue, 0);
+  const int64_t word = form_of(l).detail | stack_index(l);
+  const ValueId pf = l.b.op(Opcode::kX87Compare, 0, kNoValue, kNoValue, kNoValue, word, 0, 0, ir::kNzcv);
+  l.b.set_pf(pf);
+  l.b.set_af(ir::AfKind::kPlain, kNoValue, kNoValue, 0);  // bit 4 of PF's value is 0, as AF is
 }
 
 void lift_fcmov(Lifter& l) {
@@ -198,19 +184,24 @@ void lift_fst(Lifter& l) {
     inline_st(l, Opcode::kX87Copy, stack_index(l), pops);
     return;
   }
-  check(l);
+  const Address m = l.memory_address();
   if (l.operand(0).size == 10) {
-    store_pair(l, LightHelper::k_x87_fst_m80_significand, LightHelper::k_x87_fst_m80_sign_exponent);
-  } else {
-    const Address m = l.memory_address();
-    const LightHelper helper = l.width(0) == 64 ? LightHelper::k_x87_fst_m64 : LightHelper::k_x87_fst_m32;
-    store(l, m, call_word(l, helper, form_of(l).detail), l.width(0));
+    l.b.op(Opcode::kX87StoreExtended, 64, m.base, m.index, kNoValue, m.disp, m.scale);
+    return;
   }
+  check(l);
+  const LightHelper helper = l.width(0) == 64 ? LightHelper::k_x87_fst_m64 : LightHelper::k_x87_fst_m32;
+  store(l, m, call_word(l, helper, form_of(l).detail), l.width(0));
 }
 
 void lift_fbstp(Lifter& l) {
   check(l);
-  store_pair(l, LightHelper::k_x87_fbst_low, LightHelper::k_x87_fbst_high);
+  Address m = l.memory_address();
+  const ValueId low = call(l, LightHelper::k_x87_fbst_low);
+  const ValueId high = call_word(l, LightHelper::k_x87_fbst_high, 1);
+  store(l, m, low, 64, false);
+  m.disp += 8;
+  store(l, m, high, 16);
 }
 
 void lift_fist(Lifter& l) {
