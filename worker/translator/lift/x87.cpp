@@ -134,7 +134,7 @@ void lift_ficom(Lifter& l) { lift_x87_integer_arithmetic(l); }
 
 void lift_fcomi(Lifter& l) {
   const int64_t word = form_of(l).detail | stack_index(l);
-  const ValueId pf = l.b.op(Opcode::kX87Compare, 0, kNoValue, kNoValue, kNoValue, word, 0, 0, ir::kNzcv);
+  const ValueId pf = l.b.op(Opcode::kX87Compare, 64, kNoValue, kNoValue, kNoValue, word, 0, 0, ir::kNzcv);
   l.b.set_pf(pf);
   l.b.set_af(ir::AfKind::kPlain, kNoValue, kNoValue, 0);  // bit 4 of PF's value is 0, as AF is
 }
