@@ -24,7 +24,6 @@ unsigned optional_operands(Opcode code) {
     case Opcode::kStoreVec:
     case Opcode::kX87Store:
     case Opcode::kPrefetch:
-    case Opcode::kX87Store:
     case Opcode::kX87StoreExtended:
     case Opcode::kSetAf:
       return kOperandA | kOperandB;
