@@ -10,18 +10,6 @@ constexpr uint128 wide_constant(uint64_t hi, uint64_t lo) { return uint128{hi} <
 
 inline constexpr uint128 kOneQ127 = uint128{1} << 127;
 
-// Shifts by a variable count: the compiler's own call its library, which does not keep the guest's registers.
-inline uint128 shift_right(uint128 v, unsigned count) {
-  const uint64_t hi = static_cast<uint64_t>(v >> 64), lo = static_cast<uint64_t>(v);
-  if (count >= 64) return count >= 128 ? 0 : hi >> (count - 64);
-  return uint128{hi >> count} << 64 | (lo >> count | hi << 1 << (63 - count));
-}
-inline uint128 shift_left(uint128 v, unsigned count) {
-  const uint64_t hi = static_cast<uint64_t>(v >> 64), lo = static_cast<uint64_t>(v);
-  if (count >= 64) return count >= 128 ? 0 : uint128{lo << (count - 64)} << 64;
-  return uint128{hi << count | lo >> 1 >> (63 - count)} << 64 | lo << count;
-}
-
 // (-1)^negative * significand * 2^(exponent - 127); the significand has its top bit set, or the number is zero.
 struct Real {
   bool negative = false;
@@ -49,7 +37,7 @@ inline int leading_zeros(uint128 v) {
 inline Real make_real(bool negative, int32_t exponent, uint128 v) {
   if (v == 0) return {negative, 0, 0};
   const int shift = leading_zeros(v);
-  return {negative, exponent - shift, v << shift};
+  return {negative, exponent - shift, shift_left(v, static_cast<unsigned>(shift))};
 }
 
 inline Real to_real(Float80 finite) {

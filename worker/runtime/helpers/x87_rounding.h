@@ -35,11 +35,23 @@ inline Rounded round_significand(uint16_t sign, uint64_t hi, uint64_t lo, unsign
   return {kept + (static_cast<uint64_t>(up) << dropped), lo != 0, up};
 }
 
+// Shifts by a variable count: the compiler's own call its library, which does not keep the guest's registers.
+inline uint128 shift_right(uint128 v, unsigned count) {
+  const uint64_t hi = static_cast<uint64_t>(v >> 64), lo = static_cast<uint64_t>(v);
+  if (count >= 64) return count >= 128 ? 0 : hi >> (count - 64);
+  return uint128{hi >> count} << 64 | (lo >> count | hi << 1 << (63 - count));
+}
+inline uint128 shift_left(uint128 v, unsigned count) {
+  const uint64_t hi = static_cast<uint64_t>(v >> 64), lo = static_cast<uint64_t>(v);
+  if (count >= 64) return count >= 128 ? 0 : uint128{lo << (count - 64)} << 64;
+  return uint128{hi << count | lo >> 1 >> (63 - count)} << 64 | lo << count;
+}
+
 // Shifts right; the bits lost are kept as a sticky last bit.
 inline uint128 shift_right_sticky(uint128 value, uint32_t count) {
   if (count == 0) return value;
   if (count >= 128) return value != 0;
-  return value >> count | static_cast<uint128>((value << (128 - count)) != 0);
+  return shift_right(value, count) | static_cast<uint128>(shift_left(value, 128 - count) != 0);
 }
 
 // A format to round to: how many of the 64 bits go, and the exponents (with the bias of 80 bits) of its largest and
