@@ -110,6 +110,12 @@ void Emitter::emit_block(int index) {
     if (input_.note_instructions) note_instruction(op.instruction);
     values_[i].remaining = op.uses;
     pinned_int_ = pinned_vec_ = 0;
+    // A comparison of floating-point numbers has PF and AF in NZCV, too: they move before something else goes there.
+    constexpr ir::FlagMask kRaw = ir::kP | ir::kA;
+    if (flag_form_ == FlagForm::kFloat && (op.flags_def & ir::kNzcv) != 0 &&
+        (op.flags_live & ~op.flags_def & kRaw) != 0) {
+      make_canonical();
+    }
     if (i != absorbed_) kEmit[static_cast<unsigned>(op.code)](*this, op);
     finish_op(op);
   }
