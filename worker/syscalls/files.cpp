@@ -1,9 +1,12 @@
 // Files and folders: the calls that ARM64 does not have, and those whose flags or structures differ.
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 
@@ -80,6 +83,36 @@ int64_t set_times_from_microseconds(uint64_t folder, uint64_t name, uint64_t add
     times[i] = {guest[2 * i], guest[2 * i + 1] * 1000};
   }
   return set_times(folder, name, times);
+}
+
+// Whether the folder that is open as `fd` is one of descriptors in /proc, perhaps of this process.
+bool lists_own_descriptors(int fd) {
+  constexpr int64_t kProcMagic = 0x9fa0;
+  struct statfs system;
+  if (fstatfs(fd, &system) != 0 || system.f_type != kProcMagic) return false;
+  char link[64], target[64];
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  ssize_t length = readlink(link, target, sizeof target);
+  return length > 3 && memcmp(target + length - 3, "/fd", 3) == 0;
+}
+
+// Removes the records of getdents64 that name the worker's own descriptors; returns the new length.
+size_t hide_own_descriptors(uint8_t* buffer, size_t length) {
+  constexpr size_t kLength = 16, kName = 19;
+  size_t kept = 0;
+  for (size_t at = 0; at + kName < length;) {
+    uint16_t record;
+    memcpy(&record, buffer + at + kLength, sizeof record);
+    if (record <= kName || record > length - at) break;
+    const char* name = reinterpret_cast<const char*>(buffer + at + kName);
+    const bool number = name[0] >= '0' && name[0] <= '9';
+    if (!number || !process::is_own_descriptor(atoi(name))) {
+      memmove(buffer + kept, buffer + at, record);
+      kept += record;
+    }
+    at += record;
+  }
+  return kept;
 }
 
 }  // namespace
@@ -245,12 +278,27 @@ HANDLER(utime) {
 HANDLER(utimes) { return set_times_from_microseconds(kHere, a[0], a[1]); }
 HANDLER(futimesat) { return set_times_from_microseconds(a[0], a[1], a[2]); }
 
+HANDLER(getdents64) {
+  runtime::before_kernel_writes(a[1], static_cast<uint32_t>(a[2]));
+  int64_t result = interruptible_syscall(SYS_getdents64, a[0], a[1], a[2]);
+  if (result <= 0 || !lists_own_descriptors(as_int(a[0]))) return result;
+  std::vector<uint8_t> buffer(static_cast<size_t>(result));
+  if (!runtime::copy_from_guest(buffer.data(), a[1], buffer.size())) return -EFAULT;
+  size_t length = hide_own_descriptors(buffer.data(), buffer.size());
+  // Nothing left is not the end.
+  if (length == 0) return sys_getdents64(state, a);
+  return runtime::copy_to_guest(a[1], buffer.data(), length) ? static_cast<int64_t>(length) : -EFAULT;
+}
+
 HANDLER(getdents) {
   const size_t size = static_cast<uint32_t>(a[2]);
   std::vector<uint8_t> buffer(std::min<size_t>(size, 1 << 16));
   int64_t result = interruptible_syscall(SYS_getdents64, a[0], word(buffer.data()), buffer.size());
-  if (failed(result) || result <= 0) return result;
-  size_t length = dirents_to_old(buffer.data(), static_cast<size_t>(result));
+  if (result <= 0) return result;
+  auto length = static_cast<size_t>(result);
+  if (lists_own_descriptors(as_int(a[0]))) length = hide_own_descriptors(buffer.data(), length);
+  if (length == 0) return sys_getdents(state, a);
+  dirents_to_old(buffer.data(), length);
   return runtime::copy_to_guest(a[1], buffer.data(), length) ? static_cast<int64_t>(length) : -EFAULT;
 }
 

@@ -168,6 +168,15 @@ int main(int argc, char** argv) {
   int has_sse2 = 0;
   while (fgets(text, sizeof text, file)) has_sse2 |= strncmp(text, "flags", 5) == 0 && strstr(text, " sse2 ");
   CHECK(has_sse2);
+  // Every descriptor that is listed can be used.
+  DIR* descriptors = opendir("/proc/self/fd");
+  int listed = 0, usable = 0;
+  for (struct dirent* entry; (entry = readdir(descriptors));) {
+    if (entry->d_name[0] == '.') continue;
+    listed++;
+    usable += fcntl(atoi(entry->d_name), F_GETFD) >= 0;
+  }
+  CHECK(listed >= 4 && usable == listed);
   files(argc > 1 ? argv[1] : ".");
   waiting();
   memory();
