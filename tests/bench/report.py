@@ -26,7 +26,7 @@ def geometric_mean(values: list[float | None]) -> float | None:
     return math.exp(sum(map(math.log, numbers)) / len(numbers)) if numbers else None
 
 
-def _number(value: float | None, digits: int = 2) -> str:
+def number(value: float | None, digits: int = 2) -> str:
     return "–" if value is None else f"{value:.{digits}f}"
 
 
@@ -41,20 +41,20 @@ def ratio_table(ratios: list[Ratio]) -> str:
     rows = []
     for r in ratios:
         w = r.workload
-        box64 = "wrong" if w.box64 is None else _number(w.box64)
+        box64 = "wrong" if w.box64 is None else number(w.box64)
         if r.failure:
-            rows.append([f"{w.name}: {w.what}", "", "", "fails", _number(w.fex), box64, _number(w.qemu)])
+            rows.append([f"{w.name}: {w.what}", "", "", "fails", number(w.fex), box64, number(w.qemu)])
             continue
         best = min(v for v in (w.fex, w.box64) if v is not None)
-        ours = _number(r.ratio())
+        ours = number(r.ratio())
         rows.append([f"{w.name}: {w.what}", f"{r.native / 1e6:.1f}", f"{r.phybin / 1e6:.1f}",
-                     f"**{ours}**" if r.ratio() < best else ours, _number(w.fex), box64, _number(w.qemu)])
+                     f"**{ours}**" if r.ratio() < best else ours, number(w.fex), box64, number(w.qemu)])
     done = [r for r in ratios if not r.failure]
     for name, group in (("geometric mean", done), ("geometric mean, HPC", [r for r in done if r.workload.hpc])):
         if group:
             means = [geometric_mean(v) for v in ([r.ratio() for r in group], [r.workload.fex for r in group],
                                                  [r.workload.box64 for r in group], [r.workload.qemu for r in group])]
-            rows.append([f"*{name}*", "", "", *(_number(m) for m in means)])
+            rows.append([f"*{name}*", "", "", *(number(m) for m in means)])
     return markdown_table(["program", "native, M", "PhyBin, M", "PhyBin", "FEX", "box64", "qemu"], rows)
 
 
@@ -101,7 +101,7 @@ def cost_table(ratios: list[Ratio], relaxed: dict[str, list[float | None]], name
     for r in ratios:
         if not r.failure:
             values = relaxed.get(r.workload.name, [None] * len(names))
-            rows.append([r.workload.name, _number(r.ratio()), *(_number(v) for v in values),
+            rows.append([r.workload.name, number(r.ratio()), *(number(v) for v in values),
                          f"{100 * r.polls / r.phybin:.1f} %"])
     return markdown_table(["program", "default", *(f"`{n}`" for n in names), "polls"], rows)
 
@@ -109,6 +109,6 @@ def cost_table(ratios: list[Ratio], relaxed: dict[str, list[float | None]], name
 def cold_start_table(rows: list[tuple[str, float | None, float | None, tuple]]) -> str:
     cells = []
     for name, native, phybin, (box64, fex, qemu) in rows:
-        cells.append([name, _number(native), "fails" if phybin is None else _number(phybin, 1), _number(fex, 1),
-                      _number(box64, 1), _number(qemu, 1)])
+        cells.append([name, number(native), "fails" if phybin is None else number(phybin, 1), number(fex, 1),
+                      number(box64, 1), number(qemu, 1)])
     return markdown_table(["program", "native, M", "PhyBin, M", "FEX, M", "box64, M", "qemu, M"], cells)
