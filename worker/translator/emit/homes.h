@@ -30,6 +30,8 @@ inline constexpr HostReg kScratch2 = 30;
 inline constexpr unsigned kIntTemps = 8;
 inline constexpr HostReg kFirstVecTemp = 16;
 inline constexpr unsigned kVecTemps = 13;
+inline constexpr uint32_t kAllIntTemps = (1u << kIntTemps) - 1;  // bit per host register
+inline constexpr uint32_t kAllVecTemps = ((1u << kVecTemps) - 1) << kFirstVecTemp;
 inline constexpr HostReg kVecScratch0 = 29, kVecScratch1 = 30, kVecScratch2 = 31;
 
 }  // namespace phybin::emit

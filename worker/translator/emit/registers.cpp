@@ -1,0 +1,514 @@
+// Which value is in which register: the register bookkeeping of the emitter's walk; see emitter.h.
+#include "worker/translator/emit/emitter.h"
+
+namespace phybin::emit {
+
+using ir::kNoValue;
+using ir::Op;
+using ir::Opcode;
+using ir::ValueId;
+
+namespace {
+
+bool clobbers_early(const Op& op, const HostFeatures& host) {
+  if ((ir::info(op.code).properties & ir::kEarlyClobber) == 0) return false;
+  switch (op.code) {
+    case Opcode::kShl:
+    case Opcode::kShr:
+    case Opcode::kSar:
+    case Opcode::kRol:
+    case Opcode::kRor:
+      return false;  // they read their operands first
+    case Opcode::kRcl:
+    case Opcode::kRcr:
+      return !(op.b == kNoValue && op.imm == 1 && op.width >= 32);
+    case Opcode::kAtomicRmw: {
+      const auto kind = static_cast<ir::AtomicKind>(op.aux2);
+      return !host.lse || kind == ir::AtomicKind::kNeg || kind == ir::AtomicKind::kNot;
+    }
+    default:
+      return true;
+  }
+}
+
+constexpr unsigned lowest(uint32_t mask) { return static_cast<unsigned>(__builtin_ctz(mask)); }
+
+uint32_t spill_offset(unsigned slot) { return static_cast<uint32_t>(offsetof(GuestState, spill) + slot * 8); }
+
+}  // namespace
+
+// Reads of `value` that end with the operation. What waits for the edges reads its operands there.
+unsigned Emitter::occurrences(const Op& op, ValueId value) const {
+  if (op.sunk) return 0;
+  return unsigned{op.a == value} + unsigned{op.b == value} + unsigned{op.c == value};
+}
+
+bool Emitter::dies_here(ValueId value) const {
+  return values_[value].remaining == occurrences(region.ops[current_], value);
+}
+
+// Takes the register away from a value that nobody reads any more.
+void Emitter::release(ValueId value) {
+  Value& v = values_[value];
+  const bool vec = is_vec(value);
+  switch (v.where) {
+    case Where::kTemp:
+      if (vec) {
+        free_vec_ |= 1u << v.reg;
+        vec_temp_[v.reg] = kNoValue;
+      } else {
+        free_int_ |= 1u << v.reg;
+        temp_[v.reg] = kNoValue;
+      }
+      break;
+    case Where::kHome:
+      if (vec) {
+        if (vec_home_[v.reg] == value) vec_home_[v.reg] = kNoValue;
+      } else if (home_[v.reg] == value) {
+        home_[v.reg] = kNoValue;
+      }
+      break;
+    case Where::kSpill:
+      (vec ? vec_spill_[v.reg] : spill_[v.reg]) = kNoValue;
+      break;
+    case Where::kOffset:
+      --offsets_;
+      break;
+    default:
+      break;
+  }
+  v.where = Where::kNowhere;
+}
+
+void Emitter::finish_op(const Op& op) {
+  if (!op.sunk) {
+    for (const ValueId operand : {op.a, op.b, op.c}) {
+      if (operand != kNoValue && --values_[operand].remaining == 0) release(operand);
+    }
+  }
+  free_int_ |= borrowed_int_;
+  free_vec_ |= borrowed_vec_;
+  borrowed_int_ = borrowed_vec_ = 0;
+  // A result that nobody reads (an atomic whose old value is not wanted).
+  Value& result = values_[current_];
+  if (result.where != Where::kNowhere && result.remaining == 0 && op.home == 0xff) release(current_);
+}
+
+void Emitter::free_dying_operands(const Op& op) {
+  for (const ValueId value : {op.a, op.b, op.c}) {
+    if (value == kNoValue || values_[value].where == Where::kNowhere) continue;
+    if (values_[value].remaining == occurrences(op, value)) release(value);
+  }
+}
+
+a64::Gpr Emitter::allocate() {
+  if (free_int_ == 0) {
+    // Spill a value that this operation does not use.
+    for (unsigned r = 0; r < kIntTemps; ++r) {
+      const ValueId victim = temp_[r];
+      if (victim == kNoValue || (pinned_int_ & (1u << r)) != 0) continue;
+      for (unsigned slot = 0; slot < spill_.size(); ++slot) {
+        if (spill_[slot] != kNoValue) continue;
+        a.str(true, static_cast<a64::Gpr>(r), kState, spill_offset(slot));
+        spill_[slot] = victim;
+        values_[victim].where = Where::kSpill;
+        values_[victim].reg = static_cast<uint8_t>(slot);
+        temp_[r] = kNoValue;
+        free_int_ |= 1u << r;
+        break;
+      }
+      break;
+    }
+  }
+  if (free_int_ == 0) {
+    exhausted_ = true;
+    free_int_ = kAllIntTemps;
+  }
+  const unsigned reg = lowest(free_int_);
+  free_int_ &= ~(1u << reg);
+  pinned_int_ |= 1u << reg;
+  return static_cast<a64::Gpr>(reg);
+}
+
+a64::Vec Emitter::allocate_vec() {
+  if (free_vec_ == 0) {
+    for (unsigned r = kFirstVecTemp; r < kFirstVecTemp + kVecTemps; ++r) {
+      const ValueId victim = vec_temp_[r];
+      if (victim == kNoValue || (pinned_vec_ & (1u << r)) != 0) continue;
+      for (unsigned slot = 0; slot < vec_spill_.size(); ++slot) {
+        if (vec_spill_[slot] != kNoValue) continue;
+        a.str_v(a64::kQ, static_cast<a64::Vec>(r), kState,
+                static_cast<uint32_t>(offsetof(GuestState, vec_spill) + slot * 16));
+        vec_spill_[slot] = victim;
+        values_[victim].where = Where::kSpill;
+        values_[victim].reg = static_cast<uint8_t>(slot);
+        vec_temp_[r] = kNoValue;
+        free_vec_ |= 1u << r;
+        break;
+      }
+      break;
+    }
+  }
+  if (free_vec_ == 0) {
+    exhausted_ = true;
+    free_vec_ = kAllVecTemps;
+  }
+  const unsigned reg = lowest(free_vec_);
+  free_vec_ &= ~(1u << reg);
+  pinned_vec_ |= 1u << reg;
+  return static_cast<a64::Vec>(reg);
+}
+
+a64::Gpr Emitter::temporary() {
+  const a64::Gpr reg = allocate();
+  borrowed_int_ |= 1u << reg;
+  return reg;
+}
+
+a64::Vec Emitter::temporary_vec() {
+  const a64::Vec reg = allocate_vec();
+  borrowed_vec_ |= 1u << reg;
+  return reg;
+}
+
+a64::Gpr Emitter::use(ValueId value) {
+  Value& v = values_[value];
+  switch (v.where) {
+    case Where::kHome:
+      return gpr_home(v.reg);
+    case Where::kTemp:
+      pinned_int_ |= 1u << v.reg;
+      return v.reg;
+    case Where::kConst: {
+      const a64::Gpr reg = allocate();
+      const auto imm = static_cast<uint64_t>(constant(value));
+      if (a.mov_imm_words(imm) > 1) {
+        a.ldr_literal(true, reg, a.literal64(imm));
+      } else {
+        a.mov_imm(true, reg, imm);
+      }
+      v.where = Where::kTemp;
+      v.reg = reg;
+      temp_[reg] = value;
+      return reg;
+    }
+    case Where::kOffset: {
+      const a64::Gpr reg = allocate();
+      const a64::Gpr from = gpr_home(v.reg);
+      if (v.offset < 0) {
+        a.sub_imm(true, reg, from, static_cast<uint32_t>(-v.offset));
+      } else {
+        a.add_imm(true, reg, from, static_cast<uint32_t>(v.offset));
+      }
+      --offsets_;
+      v.where = Where::kTemp;
+      v.reg = reg;
+      temp_[reg] = value;
+      return reg;
+    }
+    case Where::kSpill: {
+      const unsigned slot = v.reg;
+      const a64::Gpr reg = allocate();
+      a.ldr(true, reg, kState, spill_offset(slot));
+      spill_[slot] = kNoValue;
+      v.where = Where::kTemp;
+      v.reg = reg;
+      temp_[reg] = value;
+      return reg;
+    }
+    case Where::kPf:
+      return kPfHome;
+    case Where::kNowhere:
+      break;
+  }
+  __builtin_trap();  // the verifier excludes a use before the definition
+}
+
+a64::Gpr Emitter::use_or_zero(ValueId value) {
+  if (values_[value].where == Where::kConst && constant(value) == 0) return a64::kZr;
+  return use(value);
+}
+
+a64::Vec Emitter::use_vec(ValueId value) {
+  Value& v = values_[value];
+  switch (v.where) {
+    case Where::kHome:
+      return vec_home(v.reg);
+    case Where::kTemp:
+      pinned_vec_ |= 1u << v.reg;
+      return v.reg;
+    case Where::kSpill: {
+      const unsigned slot = v.reg;
+      const a64::Vec reg = allocate_vec();
+      a.ldr_v(a64::kQ, reg, kState, static_cast<uint32_t>(offsetof(GuestState, vec_spill) + slot * 16));
+      vec_spill_[slot] = kNoValue;
+      v.where = Where::kTemp;
+      v.reg = reg;
+      vec_temp_[reg] = value;
+      return reg;
+    }
+    default:
+      break;
+  }
+  __builtin_trap();
+}
+
+// The value in a guest register's home loses it. False when nothing is left to do: nobody reads it any more, or it
+// can be had elsewhere.
+bool Emitter::leave_home(unsigned guest_reg) {
+  const ValueId old = home_[guest_reg];
+  if (old == kNoValue) return false;
+  home_[guest_reg] = kNoValue;
+  Value& v = values_[old];
+  if (v.where != Where::kHome || v.reg != guest_reg) return false;  // this was a copy
+  if (v.remaining == 0) {
+    v.where = Where::kNowhere;
+    return false;
+  }
+  if (region.ops[old].code == Opcode::kConst || region.ops[old].code == Opcode::kGuestAddress) {
+    v.where = Where::kConst;
+    return false;
+  }
+  for (unsigned copy = 0; copy < kGuestGprs; ++copy) {
+    if (home_[copy] == old) {
+      v.reg = static_cast<uint8_t>(copy);
+      return false;
+    }
+  }
+  return true;
+}
+
+// The value in a guest register's home is about to be overwritten: whatever is still read moves to a temporary.
+void Emitter::evict_home(unsigned guest_reg) {
+  if (offsets_ != 0) {
+    for (ValueId v = this_block().first; v < current_; ++v) {
+      const Value& value = values_[v];
+      if (value.where == Where::kOffset && value.reg == guest_reg && value.remaining > 0) use(v);
+    }
+  }
+  const ValueId old = home_[guest_reg];
+  if (!leave_home(guest_reg)) return;
+  Value& v = values_[old];
+  const a64::Gpr reg = allocate();
+  a.mov(true, reg, gpr_home(guest_reg));
+  v.where = Where::kTemp;
+  v.reg = reg;
+  temp_[reg] = old;
+}
+
+void Emitter::shift_home(unsigned guest_reg, int64_t delta) {
+  if (delta < -2048 || delta > 2048) return evict_home(guest_reg);
+  if (offsets_ != 0) {
+    for (ValueId v = this_block().first; v < current_; ++v) {
+      Value& value = values_[v];
+      if (value.where != Where::kOffset || value.reg != guest_reg || value.remaining == 0) continue;
+      value.offset -= static_cast<int32_t>(delta);
+      if (value.offset < -4095 || value.offset > 4095) {
+        value.offset += static_cast<int32_t>(delta);
+        use(v);
+      }
+    }
+  }
+  const ValueId old = home_[guest_reg];
+  if (!leave_home(guest_reg)) return;
+  Value& v = values_[old];
+  v.where = Where::kOffset;
+  v.reg = static_cast<uint8_t>(guest_reg);
+  v.offset = static_cast<int32_t>(-delta);
+  ++offsets_;
+}
+
+void Emitter::evict_vec_home(unsigned guest_reg) {
+  const ValueId old = vec_home_[guest_reg];
+  if (old == kNoValue) return;
+  vec_home_[guest_reg] = kNoValue;
+  Value& v = values_[old];
+  if (v.remaining == 0) {
+    v.where = Where::kNowhere;
+    return;
+  }
+  const a64::Vec reg = allocate_vec();
+  a.vmov(true, reg, vec_home(guest_reg));
+  v.where = Where::kTemp;
+  v.reg = reg;
+  vec_temp_[reg] = old;
+}
+
+// CASAL takes the expected value and returns the old one in the same register: that can be RAX's home.
+bool Emitter::exchanges_in_place(const Op& op) const {
+  if (op.code != Opcode::kAtomicCas || !host.lse || op.home == 0xff) return false;
+  const auto at_home = [&](ValueId value) {
+    return values_[value].where == Where::kHome && values_[value].reg == op.home;
+  };
+  return at_home(op.b) && !at_home(op.a) && !at_home(op.c);
+}
+
+a64::Gpr Emitter::def(const Op& op) {
+  const bool early = clobbers_early(op, host) && !exchanges_in_place(op);
+  const bool tied = (ir::info(op.code).properties & ir::kTied) != 0;
+  if (op.uses == 1 && !early && !tied && pf_follows(current_)) {
+    values_[current_].where = Where::kPf;
+    return kPfHome;
+  }
+  bool take_home = op.home != 0xff;
+  if (take_home && early) {
+    for (const ValueId operand : {op.a, op.b, op.c}) {
+      if (operand != kNoValue && !is_vec(operand) && values_[operand].where == Where::kHome &&
+          values_[operand].reg == op.home) {
+        take_home = false;
+      }
+    }
+  }
+  if (take_home && tied && op.b != kNoValue && values_[op.b].where == Where::kHome && values_[op.b].reg == op.home &&
+      op.a != op.b) {
+    take_home = false;
+  }
+  a64::Gpr from = a64::kZr;
+  if (tied) from = use(op.a);
+  // What leaves a home goes to a register that no operand is in.
+  if (!early && !tied && !take_home) free_dying_operands(op);
+  if (tied && !take_home && values_[op.a].where == Where::kTemp && dies_here(op.a) && op.b != op.a) {
+    // The operand's own register becomes the result's.
+    const a64::Gpr reg = values_[op.a].reg;
+    values_[op.a].where = Where::kNowhere;
+    temp_[reg] = current_;
+    values_[current_].where = Where::kTemp;
+    values_[current_].reg = reg;
+    return reg;
+  }
+  Value& result = values_[current_];
+  a64::Gpr reg;
+  if (take_home) {
+    const ValueId old = home_[op.home];
+    if (old != kNoValue && dies_here(old)) {
+      home_[op.home] = kNoValue;
+      values_[old].where = Where::kNowhere;
+    }
+    const bool moves_by_constant = old != kNoValue && op.a == old && op.b == kNoValue && op.width == 64 &&
+                                   (op.code == Opcode::kAdd || op.code == Opcode::kSub || op.code == Opcode::kLea);
+    if (moves_by_constant) {
+      shift_home(op.home, op.code == Opcode::kSub ? -op.imm : op.imm);
+    } else {
+      evict_home(op.home);
+    }
+    if (!early && !tied) free_dying_operands(op);
+    home_[op.home] = current_;
+    result.where = Where::kHome;
+    result.reg = op.home;
+    reg = gpr_home(op.home);
+  } else {
+    reg = allocate();
+    result.where = Where::kTemp;
+    result.reg = reg;
+    temp_[reg] = current_;
+  }
+  if (tied && from != reg) a.mov(true, reg, from);
+  return reg;
+}
+
+a64::Vec Emitter::def_vec(const Op& op) {
+  const bool early = clobbers_early(op, host);
+  const bool tied = (ir::info(op.code).properties & ir::kTied) != 0;
+  bool take_home = op.home != 0xff;
+  if (take_home && (early || tied)) {
+    for (const ValueId operand : {op.a, op.b, op.c}) {
+      if (operand == kNoValue || (tied && operand == op.a && op.a != op.b && op.a != op.c)) continue;
+      if (is_vec(operand) && values_[operand].where == Where::kHome && values_[operand].reg == op.home) {
+        take_home = false;
+      }
+    }
+  }
+  a64::Vec from = 0;
+  if (tied) from = use_vec(op.a);
+  if (!early && !tied && !take_home) free_dying_operands(op);
+  if (tied && !take_home && values_[op.a].where == Where::kTemp && dies_here(op.a) && op.b != op.a && op.c != op.a) {
+    const a64::Vec reg = values_[op.a].reg;
+    values_[op.a].where = Where::kNowhere;
+    vec_temp_[reg] = current_;
+    values_[current_].where = Where::kTemp;
+    values_[current_].reg = reg;
+    return reg;
+  }
+  Value& result = values_[current_];
+  a64::Vec reg;
+  bool is_there = false;  // a tied operand, in the result's register
+  if (take_home) {
+    is_there = vec_copy_[op.home] == op.a;
+    vec_copy_[op.home] = kNoValue;
+    const ValueId old = vec_home_[op.home];
+    if (old != kNoValue && dies_here(old)) {
+      vec_home_[op.home] = kNoValue;
+      values_[old].where = Where::kNowhere;
+    }
+    evict_vec_home(op.home);
+    if (!early && !tied) free_dying_operands(op);
+    vec_home_[op.home] = current_;
+    result.where = Where::kHome;
+    result.reg = op.home;
+    reg = vec_home(op.home);
+  } else {
+    reg = allocate_vec();
+    result.where = Where::kTemp;
+    result.reg = reg;
+    vec_temp_[reg] = current_;
+  }
+  if (tied && from != reg && !is_there) a.vmov(true, reg, from);
+  return reg;
+}
+
+void Emitter::def_in(const Op& op, a64::Gpr reg) {
+  (void)op;
+  free_int_ &= ~(1u << reg);
+  temp_[reg] = current_;
+  values_[current_].where = Where::kTemp;
+  values_[current_].reg = reg;
+}
+
+void Emitter::spill_temporaries() {
+  for (unsigned r = 0; r < kIntTemps; ++r) {
+    const ValueId value = temp_[r];
+    if (value == kNoValue) continue;
+    temp_[r] = kNoValue;
+    free_int_ |= 1u << r;
+    Value& v = values_[value];
+    if (dies_here(value)) {
+      v.where = Where::kNowhere;
+      continue;
+    }
+    if (is_constant(value)) {
+      v.where = Where::kConst;
+      continue;
+    }
+    for (unsigned slot = 0; slot < spill_.size(); ++slot) {
+      if (spill_[slot] != kNoValue) continue;
+      a.str(true, static_cast<a64::Gpr>(r), kState, spill_offset(slot));
+      spill_[slot] = value;
+      v.where = Where::kSpill;
+      v.reg = static_cast<uint8_t>(slot);
+      break;
+    }
+  }
+}
+
+Source Emitter::source_of(ValueId value) {
+  const Value& v = values_[value];
+  switch (v.where) {
+    case Where::kHome:
+      return {Source::Kind::kRegister, gpr_home(v.reg), 0};
+    case Where::kTemp:
+      return {Source::Kind::kRegister, v.reg, 0};
+    case Where::kConst:
+      return {Source::Kind::kConstant, 31, constant(value)};
+    case Where::kOffset:
+      return {Source::Kind::kOffset, gpr_home(v.reg), v.offset};
+    case Where::kSpill:
+      return {Source::Kind::kSpill, 31, v.reg};
+    case Where::kPf:
+      return {Source::Kind::kRegister, kPfHome, 0};
+    case Where::kNowhere:
+      break;
+  }
+  return {};
+}
+
+}  // namespace phybin::emit
