@@ -138,6 +138,8 @@ class Emitter {
   void spill_temporaries();
   // Gives the register `reg` (a temporary, not in use: after spill_temporaries) to the result.
   void def_in(const ir::Op& op, a64::Gpr reg);
+  // For a result that is PF and is then merged into a register: takes PF's home for it, SetPf included, and is true.
+  bool def_in_pf(const ir::Op& op);
   // Makes room before an expansion writes to a guest register's home itself.
   void evict_home(unsigned guest_reg);
   // The same when the home is about to change by a constant: the old value need not be copied.
@@ -246,7 +248,7 @@ class Emitter {
   std::array<ir::ValueId, 16> home_{};  // value that lives in a guest register's home
   std::array<ir::ValueId, 16> vec_home_{};
   std::array<ir::ValueId, 16> vec_copy_{};  // value of another register that this home holds a copy of
-  std::array<ir::ValueId, 32> temp_{};  // value in an integer temporary
+  std::array<ir::ValueId, 32> temp_{};      // value in an integer temporary
   std::array<ir::ValueId, 32> vec_temp_{};
   uint32_t free_int_ = 0, free_vec_ = 0;          // bit per host register
   uint32_t borrowed_int_ = 0, borrowed_vec_ = 0;  // temporary() of this expansion

@@ -126,7 +126,7 @@ void add_sub_narrow(Emitter& e, const Op& op, bool subtract) {
   } else {
     e.a.adds_shifted(false, t, kScratch0, y, a64::LSL, amount);
   }
-  if (result) e.a.lsr_imm(false, e.def(op), kScratch0, shift);
+  if (result) e.a.lsr_imm(false, e.def_in_pf(op) ? kPfHome : e.def(op), kScratch0, shift);
   e.set_flags(subtract || (op.flags_live & ir::kC) == 0 ? FlagForm::kCanonical : FlagForm::kDirect);
 }
 

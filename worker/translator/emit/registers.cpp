@@ -57,7 +57,7 @@ void Emitter::release(ValueId value) {
         free_vec_ |= 1u << v.reg;
         vec_temp_[v.reg] = kNoValue;
       } else {
-        free_int_ |= 1u << v.reg;
+        free_int_ |= (1u << v.reg) & kAllIntTemps;  // x29: def_in_pf
         temp_[v.reg] = kNoValue;
       }
       break;
@@ -462,6 +462,21 @@ void Emitter::def_in(const Op& op, a64::Gpr reg) {
   temp_[reg] = current_;
   values_[current_].where = Where::kTemp;
   values_[current_].reg = reg;
+}
+
+bool Emitter::def_in_pf(const Op& op) {
+  if (op.uses != 2) return false;
+  const uint16_t set = next_living(current_);
+  if (set == 0 || region.ops[set].code != Opcode::kSetPf || region.ops[set].sunk || region.ops[set].a != current_) {
+    return false;
+  }
+  uint16_t merge = next_living(set);
+  if (merge != 0 && region.ops[merge].code == Opcode::kGetGpr) merge = next_living(merge);
+  if (merge == 0 || region.ops[merge].code != Opcode::kInsert || region.ops[merge].b != current_) return false;
+  def_in(op, kPfHome);
+  sunk_pf_ = kNoValue;
+  absorbed_ = set;
+  return true;
 }
 
 void Emitter::spill_temporaries() {
