@@ -1,12 +1,12 @@
 // difftest: differential tests of the translator, one instruction or a short sequence at a time. The oracle is the
 // CPU of the machine that runs this program, or its recorded results.
 #include <regex.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <map>
