@@ -54,7 +54,7 @@ std::string describe_case(const Case& item, uint64_t address) {
     for (size_t b = 0; b < length; b++) encoding += format("%02x", bytes[at + b]);
     cs_insn* instruction = nullptr;
     const size_t count = open ? cs_disasm(handle, bytes.data() + at, length, address + at, 1, &instruction) : 0;
-    const bool is_main = int(i) == item.snippet->main;
+    const bool is_main = static_cast<int>(i) == item.snippet->main;
     text += format("  %s %08llx  %-24s ", is_main ? ">" : " ", static_cast<unsigned long long>(address + at),
                    encoding.c_str());
     text += count ? format("%s %s\n", instruction->mnemonic, instruction->op_str) : std::string("?\n");

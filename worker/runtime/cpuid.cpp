@@ -23,7 +23,7 @@ constexpr unsigned kAddressBits = 48, kLinearBits = 48;
 
 }  // namespace
 
-const CpuFeature kCpuFeatures[] = {
+constexpr CpuFeature kCpuFeatures[] = {
     {"fpu", 1, kEdx, 0},
     {"tsc", 1, kEdx, 4},
     {"cx8", 1, kEdx, 8},
@@ -53,15 +53,26 @@ const CpuFeature kCpuFeatures[] = {
     {"bmi2", 7, kEbx, 8},
     {"sha_ni", 7, kEbx, 29, &HostFeatures::sha2},
     {"aes", 1, kEcx, 25, &HostFeatures::aes},
-    {"rdrand", 1, kEcx, 30},
     {"hypervisor", 1, kEcx, 31},
     {"lahf_lm", kExtended + 1, kEcx, 0},
     {"abm", kExtended + 1, kEcx, 5},
-    {"bmi1", 7, kEbx, 3},
-    {"bmi2", 7, kEbx, 8},
-    {"sha_ni", 7, kEbx, 29, &HostFeatures::sha2},
 };
 const unsigned kCpuFeatureCount = sizeof kCpuFeatures / sizeof kCpuFeatures[0];
+
+namespace {
+
+// A bit that stands twice would show twice in /proc/cpuinfo.
+constexpr bool each_bit_once() {
+  for (const CpuFeature& a : kCpuFeatures) {
+    for (const CpuFeature& b : kCpuFeatures) {
+      if (&a != &b && a.leaf != 0 && a.leaf == b.leaf && a.reg == b.reg && a.bit == b.bit) return false;
+    }
+  }
+  return true;
+}
+static_assert(each_bit_once());
+
+}  // namespace
 
 bool is_announced(const CpuFeature& feature) { return feature.needs == nullptr || config.host.*feature.needs; }
 
