@@ -57,8 +57,8 @@ Label push_return(Emitter& e, uint64_t return_address, int return_block, ir::Fla
     e.shift_home(kGuestRsp, -8);
     e.a.mov(true, gpr_home(kGuestRsp), kScratch1);
   } else {
+    e.shift_home(kGuestRsp, -8);  // may emit a move, so before the place that faults
     e.fault_point();
-    e.shift_home(kGuestRsp, -8);
     e.a.str_pre(true, kScratch0, gpr_home(kGuestRsp), -8);
   }
   if (needs != 0) e.a.orr_imm(true, kScratch0, kScratch0, kNeedsFlags);
@@ -353,8 +353,8 @@ void emit_Return(Emitter& e, const Op& op) {
     e.shift_home(kGuestRsp, 8 + op.imm);
     e.a.add_imm(true, rsp, rsp, 8);
   } else {
-    e.fault_point();
     e.shift_home(kGuestRsp, 8 + op.imm);
+    e.fault_point();
     e.a.ldr_post(true, kScratch0, rsp, 8);
   }
   if (op.imm != 0) {
