@@ -3,6 +3,7 @@
 // With LSE one instruction with acquire and release semantics; without, an exclusive loop (LDAXR, STLXR) and a DMB
 // behind it, because a release store does not keep a later load behind itself and x86's locked operations are full
 // barriers. A failed CMPXCHG is a barrier too.
+#include "worker/translator/emit/access_size.h"
 #include "worker/translator/emit/emitter.h"
 
 namespace phybin::emit {
@@ -18,10 +19,6 @@ using ir::Op;
 namespace {
 
 constexpr unsigned kRax = 0, kRcx = 1, kRdx = 2, kRbx = 3;
-
-constexpr uint8_t size_log2(unsigned bits) {
-  return static_cast<uint8_t>(bits == 8 ? 0 : bits == 16 ? 1 : bits == 32 ? 2 : 3);
-}
 
 // d = what memory gets when it held `old`.
 void combine(Emitter& e, AtomicKind kind, bool is64, Gpr d, Gpr old, Gpr operand) {

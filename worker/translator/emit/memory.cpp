@@ -5,6 +5,7 @@
 // STLR, or plain ones with DMB where the options say so; vector accesses, which have no ordered form, always use DMB:
 // a barrier against later accesses behind each load, one against earlier stores before each store (loads have theirs
 // already).
+#include "worker/translator/emit/access_size.h"
 #include "worker/translator/emit/emitter.h"
 
 namespace phybin::emit {
@@ -19,10 +20,6 @@ using ir::Op;
 using ir::Opcode;
 
 namespace {
-
-constexpr uint8_t size_log2(unsigned bits) {
-  return static_cast<uint8_t>(bits == 8 ? 0 : bits == 16 ? 1 : bits == 32 ? 2 : bits == 64 ? 3 : 4);
-}
 
 MemOp integer_load(const Op& op) {
   if (op.code == Opcode::kLoadSigned) {

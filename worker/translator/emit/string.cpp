@@ -5,6 +5,7 @@
 // STOS move 32 bytes at a time while enough is left and source and destination are not within 32 bytes of each other.
 // Under the x86 memory model a barrier before and after stands for the ordering against other accesses; x86 itself
 // leaves the stores of one string operation unordered.
+#include "worker/translator/emit/access_size.h"
 #include "worker/translator/emit/emitter.h"
 
 namespace phybin::emit {
@@ -27,10 +28,6 @@ constexpr unsigned kBulk = 32;  // bytes
 // Temporaries; the operation clobbers all.
 constexpr Gpr kStep = 0, kElement = 1, kOther = 2, kDistance = 3;
 
-uint8_t size_of(const Op& op) {
-  return static_cast<uint8_t>(op.width == 8 ? 0 : op.width == 16 ? 1 : op.width == 32 ? 2 : 3);
-}
-
 void poll_here(Emitter& e) {
   if (!e.options.safepoints) return;
   e.add_location(e.location(true));
@@ -40,12 +37,12 @@ void poll_here(Emitter& e) {
 // 32 bytes at a time: leaves the rest, less than that, to the loop by elements. `slow` when it does not apply.
 void bulk(Emitter& e, const Op& op, Label slow) {
   const Gpr rsi = gpr_home(kRsi), rdi = gpr_home(kRdi), rcx = gpr_home(kRcx), rax = gpr_home(kRax);
-  const uint8_t size = size_of(op);
+  const uint8_t size = size_log2(op.width);
   const bool move = static_cast<StringOp>(op.aux) == StringOp::kMovs;
   const unsigned elements = kBulk >> size;
   // Forward, and at least 64 bytes.
   e.a.tbnz(kStep, 63, slow);
-  e.a.lsr_imm(true, kDistance, rcx, size == 3 ? 3 : 6u - size);
+  e.a.lsr_imm(true, kDistance, rcx, 6u - size);
   e.a.cbz(true, kDistance, slow);
   if (move) {
     e.a.sub(true, kDistance, rdi, rsi);
@@ -76,7 +73,7 @@ void bulk(Emitter& e, const Op& op, Label slow) {
 void emit_String(Emitter& e, const Op& op) {
   const auto kind = static_cast<StringOp>(op.aux);
   const auto rep = static_cast<RepKind>(op.aux2);
-  const uint8_t size = size_of(op);
+  const uint8_t size = size_log2(op.width);
   const Gpr rsi = gpr_home(kRsi), rdi = gpr_home(kRdi), rcx = gpr_home(kRcx), rax = gpr_home(kRax);
   const bool compares = kind == StringOp::kScas || kind == StringOp::kCmps;
   for (unsigned r = 0; r < kGuestGprs; ++r) e.evict_home(r);
