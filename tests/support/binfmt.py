@@ -28,6 +28,13 @@ def x86_64_entry(worker: str) -> str:
     return f":x86_64:M::{X86_64_MAGIC}:{MASK}:{worker}:P"
 
 
+def find_emulator() -> str:
+    emulator = shutil.which("qemu-aarch64-static") or shutil.which("qemu-aarch64")
+    if not emulator:
+        sys.exit("qemu-aarch64 is not installed")
+    return emulator
+
+
 def enter_namespace() -> None:
     """Starts this script again in a namespace of its own, where register_arm64() can be called."""
     if os.environ.get(INSIDE):
@@ -51,20 +58,17 @@ def register_arm64() -> None:
     """Inside the namespace: ARM64 programs are run by qemu-aarch64. Nothing to do on an ARM64 machine."""
     if os.uname().machine == "aarch64":
         return
-    emulator = shutil.which("qemu-aarch64-static") or shutil.which("qemu-aarch64")
-    if not emulator:
-        sys.exit("qemu-aarch64-static is not installed")
     subprocess.run(["mount", "-t", "binfmt_misc", "none", "/proc/sys/fs/binfmt_misc"], check=True)
     with open("/proc/sys/fs/binfmt_misc/register", "wb", buffering=0) as file:
-        file.write(arm64_entry(emulator).encode())
+        file.write(arm64_entry(find_emulator()).encode())
 
 
-def marked_emulator(folder: Path, emulator: str = "qemu-aarch64-static") -> Path:
+def marked_emulator(folder: Path) -> Path:
     """A copy of qemu, itself an x86_64 program, that x86_64_entry() does not match: the padding of its ELF header, which
     the kernel ignores, has a mark. It ends the chain of interpreters."""
     copy = folder / "qemu"
     if not copy.exists():
-        data = bytearray(Path(shutil.which(emulator)).read_bytes())
+        data = bytearray(Path(find_emulator()).read_bytes())
         data[15] = 1
         copy.write_bytes(data)
         copy.chmod(0o755)
