@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "worker/runtime/links.h"
 #include "worker/translator/translate.h"
 
 namespace phybin::runtime {
@@ -20,22 +21,10 @@ inline constexpr size_t kSlotBytes = 256 << 10;
 inline constexpr size_t kSlotPairBytes = 24;
 inline constexpr size_t kCodeBytes = kChunkBytes - kSlotBytes;
 
-inline constexpr uint32_t kNoChunk = ~0u;
-struct PairRef {
-  uint32_t chunk = kNoChunk, pair = 0;
-};
-
-// What a pair of slots is for. Linked pairs with the same target form a list.
-struct SlotPairRecord {
-  uint64_t target;  // guest address
-  PairRef next;
-  bool linked;
-};
-
 // A place in the code from which guest state can be rebuilt: a LocationEntry, ready for use.
 struct KnownPlace {
   uint64_t guest;   // address of the guest instruction
-  uint32_t offset;  // of the A64 instruction in the chunk
+  uint32_t offset;  // of the A64 instruction in the chunk or image
   emit::FlagForm flag_form;
   uint8_t pf, af_a, af_b;
 };

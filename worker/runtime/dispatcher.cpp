@@ -6,6 +6,7 @@
 
 #include "worker/runtime/flags.h"
 #include "worker/runtime/guest_fault.h"
+#include "worker/runtime/images.h"
 #include "worker/runtime/regions.h"
 #include "worker/runtime/runtime.h"
 #include "worker/runtime/signal_state.h"
@@ -95,6 +96,8 @@ CodeAddress next_code(Thread& thread) {
     thread.step_once = false;
     code = translate_single_step(state.rip);
   } else {
+    const LookupEntry& known = state.lookup[state.rip & (kLookupEntries - 1)];
+    if ((known.key & ~kNeedsFlags) == state.rip && known.code != 0) return {known.code, false, false};
     code = find_or_translate(state.rip);
     if (code.host != 0 && !code.checked) fill_lookup(state, state.rip, code);
   }
@@ -129,7 +132,10 @@ int run_thread(GuestState& state) {
       continue;
     }
     const uint64_t reason = phybin_enter(&state, code.host);
-    if (reason >= EXIT_FAULT) rebuild_state(thread);
+    if (reason >= EXIT_FAULT)
+      rebuild_state(thread);
+    else if (reason == EXIT_SLOT)
+      state.rip = target_of_slot(thread.slot, state.rip);
     thread.in_code.store(0);
     switch (reason) {
       case EXIT_LOOKUP:

@@ -12,6 +12,7 @@
 
 #include "worker/runtime/code_index.h"
 #include "worker/runtime/guarded_translate.h"
+#include "worker/runtime/images.h"
 #include "worker/runtime/thread.h"
 #include "worker/runtime/write_watch.h"
 #include "worker/translator/decode/instruction.h"
@@ -40,8 +41,6 @@ std::vector<RegionRecord> regions;
 std::vector<Chunk*> chunks;  // by id; null once freed
 size_t oldest_chunk = 0;     // all before are retired
 Chunk* current_chunk = nullptr;
-// First of the slot pairs that are linked to a guest target.
-std::unordered_map<uint64_t, PairRef> links;
 // Regions that are compared with the guest's bytes before each entry, by their first guest address.
 std::unordered_map<uint64_t, uint32_t> checked_regions;
 std::unordered_map<uint64_t, uint32_t> single_steps;
@@ -102,39 +101,6 @@ const RegionRecord* region_of(const Chunk& chunk, uint64_t host) {
   return offset < region.offset + region.bytes ? &region : nullptr;
 }
 
-void reset_links(uint64_t guest) {
-  auto found = links.find(guest);
-  if (found == links.end()) return;
-  for (PairRef ref = found->second; ref.chunk != kNoChunk;) {
-    Chunk* chunk = chunks[ref.chunk];
-    SlotPairRecord& record = chunk->pairs[ref.pair];
-    record.linked = false;
-    for (unsigned i = 0; i < 2; ++i)
-      std::atomic_ref<uint64_t>(chunk->slot(ref.pair)[i]).store(0, std::memory_order_release);
-    ref = record.next;
-  }
-  links.erase(found);
-}
-
-// Takes the chunk's pairs out of the lists that they are in.
-void unlink_pairs(const Chunk& chunk) {
-  for (const SlotPairRecord& record : chunk.pairs) {
-    if (!record.linked) continue;
-    auto found = links.find(record.target);
-    if (found == links.end()) continue;
-    PairRef* at = &found->second;
-    while (at->chunk != kNoChunk) {
-      PairRef& next = chunks[at->chunk]->pairs[at->pair].next;
-      if (at->chunk == chunk.id) {
-        *at = next;
-      } else {
-        at = &next;
-      }
-    }
-    if (found->second.chunk == kNoChunk) links.erase(found);
-  }
-}
-
 void retire_region(uint32_t id) {
   RegionRecord& region = regions[id];
   if (region.retired) return;
@@ -158,7 +124,9 @@ void retire_region(uint32_t id) {
 
 void retire_chunk(Chunk& chunk) {
   for (uint32_t id : chunk.regions) retire_region(id);
-  unlink_pairs(chunk);
+  for (const SlotPairRecord& record : chunk.pairs) {
+    if (record.linked) forget_links(record.target, chunk.id);
+  }
   chunk.retired = true;
   chunk.retire_epoch = epoch.load() + 1;  // of the finish_retiring() that follows
   ++counts.chunks_retired;
@@ -177,23 +145,12 @@ uint64_t passed_by_all() {
   return oldest;
 }
 
-void free_passed_chunks() {
-  const uint64_t passed = passed_by_all();
-  for (Chunk*& chunk : chunks) {
-    if (chunk == nullptr || !chunk->retired || chunk->retire_epoch > passed) continue;
-    forget_place(*chunk);
-    free_chunk(chunk);
-    chunk = nullptr;
-    counts.code_memory -= kChunkBytes;
-  }
-}
-
 // A chunk with room for the code; null without memory. May retire old chunks: the memory limit holds for what is in
 // use, chunks that wait for a thread to pass come on top.
 Chunk* chunk_with_room(const RegionCode& code) {
   if (current_chunk != nullptr && current_chunk->has_room(code.words.size() * 4, code.slot_pairs.size()))
     return current_chunk;
-  free_passed_chunks();
+  free_passed();
   size_t in_use = 0;
   for (const Chunk* chunk : chunks) in_use += chunk != nullptr && !chunk->retired ? kChunkBytes : 0;
   bool retired = false;
@@ -348,7 +305,15 @@ void unlock_code() { pthread_mutex_unlock(&code_mutex); }
 const RegionRecord& region_record(uint32_t region) { return regions[region]; }
 uint64_t retire_epoch() { return epoch.load(); }
 
-CodeAddress find_code(uint64_t guest) { return decode(index.find(guest)); }
+KnownPair pair_of_chunk(PairRef ref) {
+  Chunk& chunk = *chunks[ref.owner];
+  return {chunk.pairs[ref.pair], chunk.slot(ref.pair)};
+}
+
+CodeAddress find_code(uint64_t guest) {
+  const CodeAddress code = decode(index.find(guest));
+  return code.host != 0 ? code : find_in_images(guest);
+}
 
 const void* code_index_for_stubs() { return index.current_table(); }
 
@@ -362,6 +327,7 @@ CodeAddress find_or_translate(uint64_t guest) {
       if (is_volatile_page(guest)) break;
       generation = write_generation();
     }
+    if (config.before_translation != nullptr) config.before_translation();
     GuestMapping mapping;
     if (!executable_mapping(guest, mapping)) return {};
     BorrowedTranslator translator;
@@ -391,6 +357,8 @@ CodeAddress find_or_translate(uint64_t guest) {
     for (const RegionEntry& entry : code.entries) {
       if (index.find(entry.guest) == 0) index.insert(entry.guest, encode(host_address(region, entry), entry.live_in));
     }
+    if (mapping.module != 0 && config.translated != nullptr)
+      config.translated(mapping.module, mapping.offset + (guest - mapping.start), counts);
     return find_code(guest);
   }
   return find_checked(checked_regions, guest, instructions_up_to_store(guest));
@@ -401,7 +369,8 @@ CodeAddress translate_single_step(uint64_t guest) { return find_checked(single_s
 void link_slot(uint64_t slot, uint64_t guest) {
   CodeLock lock;
   Chunk* chunk = chunk_of(slot);
-  if (chunk == nullptr || chunk->retired) return;
+  if (chunk == nullptr) return link_image_slot(slot, guest);
+  if (chunk->retired) return;
   const uint64_t first = reinterpret_cast<uint64_t>(chunk->slot(0));
   const size_t pair = (slot - first) / kSlotPairBytes;
   if (slot < first || pair >= chunk->pairs.size()) return;
@@ -409,29 +378,29 @@ void link_slot(uint64_t slot, uint64_t guest) {
   if (record.target != guest || record.linked) return;
   const CodeAddress code = find_code(guest);
   if (code.host == 0) return;
-  record.linked = true;
-  PairRef& first_link = links[guest];
-  record.next = first_link;
-  first_link = {chunk->id, static_cast<uint32_t>(pair)};
+  add_link({chunk->id, static_cast<uint32_t>(pair)});
   ++counts.slots_linked;
   std::atomic_ref<uint64_t>(chunk->slot(pair)[code.needs_flags ? 1 : 0]).store(code.host, std::memory_order_release);
 }
 
 void use_barriers(uint64_t host, uint64_t guest) {
   CodeLock lock;
-  Chunk* chunk = chunk_of(host);
-  const RegionRecord* region = chunk != nullptr ? region_of(*chunk, host) : nullptr;
-  if (region == nullptr || region->retired || region->has_barriers) return;
+  if (Chunk* chunk = chunk_of(host)) {
+    const RegionRecord* region = region_of(*chunk, host);
+    if (region == nullptr || region->retired || region->has_barriers) return;
+    retire_region(static_cast<uint32_t>(region - regions.data()));
+  } else if (!retire_image_at(host)) {
+    return;
+  }
   unaligned_instructions.insert(guest);
   any_unaligned.store(true);
-  retire_region(static_cast<uint32_t>(region - regions.data()));
   finish_retiring();
 }
 
 bool locate_code(uint64_t host, KnownPlace& out) {
   CodeLock lock;
   const Chunk* chunk = chunk_of(host);
-  if (chunk == nullptr) return false;
+  if (chunk == nullptr) return locate_in_images(host, out);
   const auto offset = static_cast<uint32_t>(host - reinterpret_cast<uint64_t>(chunk->code));
   auto found = std::lower_bound(chunk->places.begin(), chunk->places.end(), offset,
                                 [](const KnownPlace& place, uint32_t o) { return place.offset < o; });
@@ -446,7 +415,7 @@ bool is_code_address(uint64_t host) {
     const uint64_t place = chunk_places[i].load();
     if (place != 0 && host - place < kChunkBytes) return true;
   }
-  return false;
+  return is_image_address(host);
 }
 
 void retire_regions(const std::vector<uint32_t>& list) {
@@ -462,11 +431,23 @@ void finish_retiring() {
       nullptr);
 }
 
-void retire_everything() {
+void retire_private_code() {
   for (Chunk* chunk : chunks) {
     if (chunk != nullptr && !chunk->retired) retire_chunk(*chunk);
   }
   finish_retiring();
+}
+
+void free_passed() {
+  const uint64_t passed = passed_by_all();
+  for (Chunk*& chunk : chunks) {
+    if (chunk == nullptr || !chunk->retired || chunk->retire_epoch > passed) continue;
+    forget_place(*chunk);
+    free_chunk(chunk);
+    chunk = nullptr;
+    counts.code_memory -= kChunkBytes;
+  }
+  free_passed_images(passed);
 }
 
 void regions_after_fork_child() {

@@ -28,7 +28,7 @@ const void* code_index_for_stubs();
 CodeAddress find_or_translate(uint64_t guest);
 // Code for the one instruction at `guest`, which is about to write into its own page.
 CodeAddress translate_single_step(uint64_t guest);
-// Links the slot pair at address `slot`, which leads to `guest`, if both still exist.
+// Links the slot pair at address `slot`, of private code or an image, which leads to `guest`, if both still exist.
 void link_slot(uint64_t slot, uint64_t guest);
 
 // The guest instruction behind the one at `host`, which must be a known place; false if it is not. The code may be
@@ -37,8 +37,8 @@ bool locate_code(uint64_t host, KnownPlace& out);
 // Lock-free and async-signal-safe.
 bool is_code_address(uint64_t host);
 
-// The ordered access of guest instruction `guest` in the code at `host` is unaligned often: that region is retired,
-// and from now on what holds the instruction is translated with barriers in place of ordered accesses.
+// The ordered access of guest instruction `guest` in the code at `host` is unaligned often: that region or image is
+// retired, and from now on what holds the instruction is translated with barriers in place of ordered accesses.
 void use_barriers(uint64_t host, uint64_t guest);
 
 // ---- Retiring (design: docs/design.md, "Retiring code") ---------------------------------------------------------
@@ -49,7 +49,9 @@ uint64_t retire_epoch();
 void retire_regions(const std::vector<uint32_t>& regions);
 // After any number of the above: makes all threads pass a safepoint. With the code lock held.
 void finish_retiring();
-void retire_everything();
+void retire_private_code();
+// With the code lock held: unmaps retired code that all threads have left.
+void free_passed();
 
 struct RegionRecord {
   uint32_t chunk = 0;

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "worker/runtime/images.h"
 #include "worker/runtime/regions.h"
 #include "worker/runtime/signal_state.h"
 #include "worker/runtime/thread.h"
@@ -41,13 +42,15 @@ void after_fork_child() {
   keep_only_this_thread();
   regions_after_fork_child();
   if (this_thread != nullptr) signals_after_fork_child();
+  if (config.forked != nullptr) config.forked();
 }
 
 void switch_memory_model_to_tso() {
   CodeLock lock;
   if (config.code.memory_model == MemoryModel::kTso) return;
   config.code.memory_model = MemoryModel::kTso;
-  retire_everything();
+  switch_image_variants();
+  retire_private_code();
 }
 
 bool copy_from_guest(void* to, uint64_t from, size_t size) {

@@ -29,6 +29,7 @@ struct GuestMapping {
   bool shared = false;  // MAP_SHARED
   uint64_t device = 0, inode = 0,
            offset = 0;  // of the file behind a shared mapping: finds aliases; offset of `start`
+  uint32_t module = 0;  // number of the ELF file that a private executable mapping shows, `offset` is valid then too
 };
 
 struct Config {
@@ -47,6 +48,15 @@ struct Config {
   size_t (*find_aliases)(uint64_t page, uint64_t* out, size_t limit) = nullptr;
   // A line of diagnostics (--log); may be null.
   void (*log_line)(const char* format, ...) = nullptr;
+  // The image at [start, end) is unmapped now. With the code lock held; may be null.
+  void (*image_unmapped)(uint64_t start, uint64_t end) = nullptr;
+  // Before something is translated privately, without locks of the runtime; may be null.
+  void (*before_translation)() = nullptr;
+  // Code at `offset` of the file of module `module` was translated; the process's counters. With the code lock held;
+  // may be null.
+  void (*translated)(uint32_t module, uint64_t offset, const struct Counters& counters) = nullptr;
+  // In the child of fork, before it goes on; may be null.
+  void (*forked)() = nullptr;
   // Told of each region translated, for --trace-instruction; may be null.
   void (*trace_region)(const struct TranslatedRegion& region) = nullptr;
 };
@@ -141,6 +151,8 @@ struct Counters {
   uint64_t write_faults;  // stores into write-protected translated pages
   uint64_t alignment_faults;
   uint64_t slots_linked;
+  uint64_t images, image_bytes;  // attached now
+  uint64_t image_links;          // slots of images that were linked
   uint64_t lookups;  // slow ones, in C++
   uint64_t signals_delivered;
 };

@@ -162,8 +162,9 @@ FUNCTION phybin_stub_trap           // x16 = the trapping instruction, w17 = kin
   LEAVE EXIT_TRAP
 
 // The plain key has missed; code that takes canonical flags stands under the marked key in the same entry. Then the
-// process's index (code_index.h), which is read without a lock; what is found takes the entry. Removed code may still
-// be found here: it stays mapped until this thread has passed a safepoint, where the table is cleared.
+// process's index (code_index.h), then the images (images.cpp), which are read without a lock; what is found takes the
+// entry. Removed code may still be found here: it stays mapped until this thread has passed a safepoint, where the
+// table is cleared.
 FUNCTION phybin_stub_lookup         // x16 = target, canonical flags
   ubfiz x17, x16, #4, #LOOKUP_MASK_BITS
   add x17, STATE, x17
@@ -199,8 +200,50 @@ FUNCTION phybin_stub_lookup         // x16 = target, canonical flags
   stp x2, x1, [x17, #STATE_LOOKUP]
   br x1
 4:
+  adrp x7, phybin_image_table
+  ldr x7, [x7, #:lo12:phybin_image_table]
+  cbz x7, 8f
+  ldr x6, [x7], #16
+5:                                  // the image, if any, is among x6 ranges from x7 on
+  cbz x6, 8f
+  lsr x5, x6, #1
+  add x4, x7, x5, lsl #5
+  ldp x1, x2, [x4]                  // start; length, mask
+  sub x1, x16, x1
+  tbnz x1, #63, 6f
+  sub x3, x1, w2, uxtw
+  tbnz x3, #63, 7f
+  add x7, x4, #32
+  sub x6, x6, x5
+  sub x6, x6, #1
+  b 5b
+6:
+  mov x6, x5
+  b 5b
+7:
+  ldp x6, x7, [x4, #16]             // index, code
+  lsr x2, x2, #32
+  add w3, w1, #1                    // key
+  ldr x5, 9f
+  mul x5, x3, x5
+  lsr x5, x5, #32
+1:
+  and x4, x5, x2
+  ldr x4, [x6, x4, lsl #3]          // key, code with its mark
+  eor w1, w4, w3
+  cbz w1, 2f
+  add x5, x5, #1
+  cbnz w4, 1b
+8:
   str x16, [STATE, #STATE_RIP]
   LEAVE EXIT_LOOKUP
+2:
+  lsr x4, x4, #32
+  orr x2, x16, x4, lsl #63
+  and x4, x4, #~1
+  add x1, x7, x4
+  stp x2, x1, [x17, #STATE_LOOKUP]
+  br x1
   .balign 8
 9:
   .quad CODE_INDEX_MULTIPLIER

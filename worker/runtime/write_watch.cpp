@@ -7,6 +7,7 @@
 #include <atomic>
 #include <map>
 
+#include "worker/runtime/images.h"
 #include "worker/runtime/regions.h"
 #include "worker/runtime/thread.h"
 #include "worker/runtime/worker_memory.h"
@@ -231,7 +232,7 @@ void invalidate_code(uint64_t start, uint64_t length) {
   std::vector<uint64_t> opened;
   {
     CodeLock lock;
-    bool any = false;
+    bool any = retire_images_within(start, start + length);
     auto next = pages.lower_bound(page_of(start));
     while (next != pages.end() && next->first < start + length) {
       any |= !next->second.regions.empty();
@@ -242,7 +243,10 @@ void invalidate_code(uint64_t start, uint64_t length) {
       }
       next = pages.erase(next);
     }
-    if (any) finish_retiring();
+    if (any) {
+      finish_retiring();
+      free_passed();
+    }
   }
   // The guest's protection may be another one by now.
   for (uint64_t page : opened) {
