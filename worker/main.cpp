@@ -46,13 +46,12 @@ bool ends_with(std::string_view text, std::string_view end) {
   return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
 }
 
-// The value of a variable in the guest's environment, which is the worker's.
-const char* variable(char* const* environment, std::string_view name) {
+// The value of a variable in the guest's environment.
+const char* variable(const char* const* environment, const char* name) {
   for (; *environment; ++environment) {
-    std::string_view text = *environment;
-    if (text.size() > name.size() && text[name.size()] == '=' && text.substr(0, name.size()) == name) {
-      return *environment + name.size() + 1;
-    }
+    const char *text = *environment, *wanted = name;
+    while (*wanted != '\0' && *text == *wanted) ++text, ++wanted;
+    if (*wanted == '\0' && *text == '=') return text + 1;
   }
   return nullptr;
 }
@@ -81,16 +80,12 @@ void remember_worker(process::Program& program) {
 
 // What ps and /proc/PID/cmdline show of this process: the program's arguments, written over the worker's own, which
 // have been copied. They take less room, but for scripts, whose last ones may be cut.
-void show_arguments(int argc, char** argv, const std::vector<std::string>& arguments) {
-  char* at = argv[0];
-  char* end = argv[argc - 1] + strlen(argv[argc - 1]) + 1;
-  for (const std::string& argument : arguments) {
-    size_t size = std::min(argument.size() + 1, static_cast<size_t>(end - at));
-    memcpy(at, argument.c_str(), size);
-    at += size;
-  }
-  if (at < end) memset(at, 0, static_cast<size_t>(end - at));
-  end[-1] = '\0';
+void show_arguments(int argc, char** argv, const std::string& arguments) {
+  const size_t room = static_cast<size_t>(argv[argc - 1] - argv[0]) + strlen(argv[argc - 1]) + 1;
+  const size_t size = std::min(arguments.size(), room);
+  memcpy(argv[0], arguments.data(), size);
+  memset(argv[0] + size, 0, room - size);
+  argv[0][room - 1] = '\0';
 }
 
 [[noreturn]] void run(const process::Program& program) {
@@ -104,7 +99,8 @@ void show_arguments(int argc, char** argv, const std::vector<std::string>& argum
   syscalls::end_first_thread(runtime::run_thread(*state));
 }
 
-int start(int argc, char** argv, char** environment) {
+int start(int argc, char** argv) {
+  const char* const* const environment = process::environment();
   process::Program& program = process::program_for_start();
   config::Options& options = program.options;
   config::Messages messages;
@@ -167,9 +163,9 @@ int start(int argc, char** argv, char** environment) {
     else
       request.path = find_in_path(request.path, variable(environment, "PATH"));
   }
-  for (int i = first_argument; i < argc; ++i) request.arguments.emplace_back(argv[i]);
-  if (options.has_argv0 && !by_kernel) request.arguments[0] = options.argv0;
-  for (char** text = environment; *text; ++text) request.environment.emplace_back(*text);
+  request.arguments.assign(argv + first_argument, argv + argc);
+  if (options.has_argv0 && !by_kernel) request.arguments[0] = options.argv0.c_str();
+  request.environment = environment;
 
   remember_worker(program);
   const bool traces = !options.trace_instruction.to.empty();
@@ -214,4 +210,4 @@ int start(int argc, char** argv, char** environment) {
 }  // namespace
 }  // namespace phybin
 
-int main(int argc, char** argv, char** environment) { return phybin::start(argc, argv, environment); }
+int main(int argc, char** argv) { return phybin::start(argc, argv); }

@@ -237,7 +237,8 @@ TEST(ElfFile, ScriptLines) {
 }
 
 TEST(VdsoImage, IsALibraryWithTheNamesThatLibcLooksFor) {
-  std::vector<uint8_t> image = build_vdso_image();
+  const std::span<const uint8_t> contents = vdso_image();
+  const std::vector<uint8_t> image(contents.begin(), contents.end());
   ASSERT_LE(image.size(), kPage);
   ElfLayout layout;
   ASSERT_EQ(parse(image, image.size(), layout), "");

@@ -37,8 +37,6 @@ HostFeatures detect_host_features() {
   return features;
 }
 
-uint32_t cpuid_1_edx() { return runtime::cpuid(1, 0).edx; }
-
 std::string cpuinfo_text() {
   std::string flags;
   for (unsigned i = 0; i < runtime::kCpuFeatureCount; ++i) {

@@ -11,9 +11,6 @@ namespace phybin::process {
 // From HWCAP only: ID registers are not readable everywhere.
 HostFeatures detect_host_features();
 
-// EDX of CPUID leaf 1, which is AT_HWCAP on x86_64.
-uint32_t cpuid_1_edx();
-
 // /proc/cpuinfo of the guest's machine, one entry for each processor of the host that is on line.
 std::string cpuinfo_text();
 

@@ -13,7 +13,7 @@
 
 #include "worker/process/address_space.h"
 #include "worker/process/core/elf_file.h"
-#include "worker/process/cpu.h"
+#include "worker/runtime/cpuid.h"
 
 #ifndef AT_MINSIGSTKSZ
 #define AT_MINSIGSTKSZ 51
@@ -46,7 +46,7 @@ class Pusher {
     memcpy(reinterpret_cast<void*>(at_), data, size);
     return at_;
   }
-  uint64_t push(const std::string& text) { return push(text.c_str(), text.size() + 1); }
+  uint64_t push(const char* text) { return push(text, strlen(text) + 1); }
   void align(uint64_t alignment) { at_ &= ~(alignment - 1); }
   void skip(uint64_t size) { at_ -= size; }
   uint64_t at() const { return at_; }
@@ -55,13 +55,24 @@ class Pusher {
   uint64_t at_;
 };
 
+// The process's own environment: the kernel has laid the strings one behind the other, so they are copied as one.
+struct Environment {
+  const char* const* list;
+  size_t count = 0, bytes = 0;
+
+  explicit Environment(const char* const* environment) : list(environment) {
+    while (list[count]) ++count;
+    if (count) bytes = static_cast<size_t>(list[count - 1] - list[0]) + strlen(list[count - 1]) + 1;
+  }
+};
+
 }  // namespace
 
 std::string build_initial_stack(const StackContents& contents, Program& program) {
   const StartRequest& request = *contents.request;
-  uint64_t strings = request.path.size() + 64;
-  for (const auto& text : request.arguments) strings += text.size() + 9;
-  for (const auto& text : request.environment) strings += text.size() + 9;
+  const Environment environment(request.environment);
+  uint64_t strings = request.path.size() + 64 + environment.bytes + environment.count * 8;
+  for (const char* text : request.arguments) strings += strlen(text) + 9;
   const uint64_t size = stack_size();
   // Linux: arguments and environment get a quarter of the limit, at most three quarters of 8 MiB.
   if (strings > size - size / 4) return "argument list too long";
@@ -76,19 +87,17 @@ std::string build_initial_stack(const StackContents& contents, Program& program)
 
   Pusher stack(program.stack_end);
   stack.skip(8);
-  uint64_t file_name = stack.push(request.path);
-  std::vector<uint64_t> environment, arguments;
-  for (auto text = request.environment.rbegin(); text != request.environment.rend(); ++text) {
-    environment.push_back(stack.push(*text));
-  }
+  uint64_t file_name = stack.push(request.path.c_str());
+  stack.push(environment.list[0], environment.bytes);
+  // What is added to an old address to make a new one.
+  const uint64_t moved = stack.at() - reinterpret_cast<uint64_t>(environment.list[0]);
   program.arguments_end = stack.at();
-  for (auto text = request.arguments.rbegin(); text != request.arguments.rend(); ++text) {
-    arguments.push_back(stack.push(*text));
-  }
+  std::vector<uint64_t> arguments(request.arguments.size());
+  for (size_t i = arguments.size(); i-- > 0;) arguments[i] = stack.push(request.arguments[i]);
   program.arguments_start = stack.at();
   stack.skip(random_pages(page_size() * 512) / page_size() * 16);
   stack.align(16);
-  uint64_t platform = stack.push(std::string("x86_64"));
+  uint64_t platform = stack.push("x86_64");
   uint8_t random[16] = {};
   if (getrandom(random, sizeof random, 0) != sizeof random) return "no random bytes";
   stack.align(16);
@@ -96,13 +105,14 @@ std::string build_initial_stack(const StackContents& contents, Program& program)
 
   auto& vector = program.auxiliary_vector;
   vector.clear();
+  vector.reserve(64);
   auto add = [&](uint64_t type, uint64_t value) {
     vector.push_back(type);
     vector.push_back(value);
   };
   if (program.vdso) add(AT_SYSINFO_EHDR, program.vdso);
   add(AT_MINSIGSTKSZ, kSignalFrameSize);
-  add(AT_HWCAP, cpuid_1_edx());
+  add(AT_HWCAP, runtime::cpuid_1_edx());
   add(AT_PAGESZ, page_size());
   add(AT_CLKTCK, static_cast<uint64_t>(sysconf(_SC_CLK_TCK)));
   add(AT_PHDR, contents.table_address);
@@ -123,14 +133,14 @@ std::string build_initial_stack(const StackContents& contents, Program& program)
   add(AT_NULL, 0);
 
   // The stack pointer, where argc stands, is aligned to 16.
-  uint64_t words = 1 + arguments.size() + 1 + environment.size() + 1 + vector.size();
+  uint64_t words = 1 + arguments.size() + 1 + environment.count + 1 + vector.size();
   stack.align(16);
   stack.skip(words * 8 + (words & 1) * 8);
   auto* at = reinterpret_cast<uint64_t*>(stack.at());
   *at++ = arguments.size();
-  for (auto text = arguments.rbegin(); text != arguments.rend(); ++text) *at++ = *text;
+  for (uint64_t argument : arguments) *at++ = argument;
   *at++ = 0;
-  for (auto text = environment.rbegin(); text != environment.rend(); ++text) *at++ = *text;
+  for (size_t i = 0; i < environment.count; ++i) *at++ = reinterpret_cast<uint64_t>(environment.list[i]) + moved;
   *at++ = 0;
   memcpy(at, vector.data(), vector.size() * sizeof vector[0]);
   program.stack_pointer = stack.at();

@@ -7,6 +7,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <deque>
+#include <span>
 
 #include "worker/process/address_space.h"
 #include "worker/process/core/elf_file.h"
@@ -19,6 +21,8 @@
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
+
+extern "C" const char* const* phybin_environment;  // start.S
 
 namespace phybin::process {
 namespace {
@@ -43,7 +47,7 @@ Failure refuse_errno(const std::string& path, const char* what, int error) {
 struct File {
   int fd = -1;
   uint64_t size = 0;
-  uint8_t head[512] = {};
+  uint8_t head[1024];  // the program headers are mostly there too
   size_t head_size = 0;
 
   File() = default;
@@ -148,12 +152,20 @@ Failure load_file(const std::string& path, File& file, bool is_main, LoadedFile&
   ElfHeader header;
   std::string error = read_elf_header(file.head, file.head_size, file.size, header);
   if (!error.empty()) return refuse(path, error);
-  std::vector<uint8_t> table(header.table_count * kProgramHeaderSize);
-  if (!read_fully(file.fd, table.data(), table.size(), header.table_offset)) {
-    return refuse(path, "cannot read the program headers");
+  const size_t table_size = header.table_count * kProgramHeaderSize;
+  const uint8_t* table;
+  std::vector<uint8_t> copy;
+  if (header.table_offset + table_size <= file.head_size) {
+    table = file.head + header.table_offset;
+  } else {
+    copy.resize(table_size);
+    if (!read_fully(file.fd, copy.data(), table_size, header.table_offset)) {
+      return refuse(path, "cannot read the program headers");
+    }
+    table = copy.data();
   }
   ElfLayout& layout = loaded.layout;
-  error = read_elf_layout(header, table.data(), table.size(), file.size, page_size(), layout);
+  error = read_elf_layout(header, table, table_size, file.size, page_size(), layout);
   if (!error.empty()) return refuse(path, error);
 
   const uint64_t mask = page_size() - 1;
@@ -202,12 +214,9 @@ Failure load_interpreter(const std::string& program_path, File& file, const ElfL
 
 // The kernel runs natives; this returns only if it will not.
 Failure run_native(const std::string& path, const StartRequest& request) {
-  std::vector<char*> arguments, environment;
-  for (const auto& text : request.arguments) arguments.push_back(const_cast<char*>(text.c_str()));
-  for (const auto& text : request.environment) environment.push_back(const_cast<char*>(text.c_str()));
+  std::vector<const char*> arguments = request.arguments;
   arguments.push_back(nullptr);
-  environment.push_back(nullptr);
-  execve(path.c_str(), arguments.data(), environment.data());
+  execve(path.c_str(), const_cast<char**>(arguments.data()), const_cast<char**>(request.environment));
   return refuse_errno(path, "", errno);
 }
 
@@ -237,7 +246,7 @@ uint64_t heap_place(uint64_t program_end, uint64_t size) {
 Failure load_elf(const StartRequest& request, const std::string& path, File& file) {
   Program& program = the_program;
   program.executable = path_of_descriptor(file.fd, path);
-  program.arguments = request.arguments;
+  for (const char* text : request.arguments) program.arguments.append(text, strlen(text) + 1);
   LoadedFile main_file, interpreter;
   Failure failure = load_file(path, file, true, main_file);
   if (failure.status) return failure;
@@ -249,7 +258,7 @@ Failure load_elf(const StartRequest& request, const std::string& path, File& fil
   }
   program.entry = interpreter.entry ? interpreter.entry : main_file.entry;
 
-  std::vector<uint8_t> vdso = build_vdso_image();
+  const std::span<const uint8_t> vdso = vdso_image();
   int64_t vdso_at = map_memory(0, vdso.size(), PROT_READ | PROT_WRITE, kAnonymous, -1, 0);
   if (!failed(vdso_at)) {
     program.vdso = static_cast<uint64_t>(vdso_at);
@@ -273,11 +282,14 @@ Failure load_elf(const StartRequest& request, const std::string& path, File& fil
 
 }  // namespace
 
+const char* const* environment() { return phybin_environment; }
+
 const Program& program() { return the_program; }
 Program& program_for_start() { return the_program; }
 
 Failure load_program(const StartRequest& original) {
   StartRequest request = original;
+  std::deque<std::string> texts;  // arguments that scripts add
   std::string path = request.path;
   for (unsigned depth = 0;; ++depth) {
     File file;
@@ -306,9 +318,9 @@ Failure load_program(const StartRequest& original) {
           return refuse(path, "bad interpreter line");
         }
         if (depth == kMaxScripts) return refuse(path, "too many nested scripts");
-        std::vector<std::string> arguments{line.interpreter};
-        if (line.has_argument) arguments.push_back(line.argument);
-        arguments.push_back(path);
+        std::vector<const char*> arguments{texts.emplace_back(line.interpreter).c_str()};
+        if (line.has_argument) arguments.push_back(texts.emplace_back(line.argument).c_str());
+        arguments.push_back(texts.emplace_back(path).c_str());
         if (!request.arguments.empty()) {
           arguments.insert(arguments.end(), request.arguments.begin() + 1, request.arguments.end());
         }

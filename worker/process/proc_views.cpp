@@ -99,11 +99,7 @@ std::string maps_view() {
   return out;
 }
 
-std::string cmdline_view() {
-  std::string out;
-  for (const std::string& argument : program().arguments) out.append(argument.c_str(), argument.size() + 1);
-  return out;
-}
+std::string cmdline_view() { return program().arguments; }
 
 std::string auxv_view() {
   const auto& vector = program().auxiliary_vector;

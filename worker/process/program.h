@@ -11,12 +11,15 @@ namespace phybin::process {
 
 // How the program is started: what the kernel gets with execve.
 struct StartRequest {
-  std::string path;                    // as the user or the kernel gave it; AT_EXECFN
-  int fd = -1;                         // the program, when it was handed over opened (binfmt_misc, fexecve)
-  std::vector<std::string> arguments;  // argv[0] included
-  std::vector<std::string> environment;
-  bool secure = false;  // AT_SECURE
+  std::string path;                     // as the user or the kernel gave it; AT_EXECFN
+  int fd = -1;                          // the program, when it was handed over opened (binfmt_misc, fexecve)
+  std::vector<const char*> arguments;   // argv[0] included; belong to the caller
+  const char* const* environment = {};  // ends with null
+  bool secure = false;                  // AT_SECURE
 };
+
+// The environment that the process was started with, which is the guest's; libc shows an empty one (start.S).
+const char* const* environment();
 
 struct Failure {
   int status = 0;  // 126 or 127; 0 when nothing failed
@@ -26,9 +29,9 @@ struct Failure {
 // What is known of the running program; written before the first guest instruction and only read afterwards.
 struct Program {
   config::Options options;
-  std::vector<std::string> passed_on;  // command-line options for translated children
-  std::string executable;              // absolute path, what /proc/self/exe shows
-  std::vector<std::string> arguments;
+  std::vector<std::string> passed_on;      // command-line options for translated children
+  std::string executable;                  // absolute path, what /proc/self/exe shows
+  std::string arguments;                   // each ended by a NUL
   std::vector<uint64_t> auxiliary_vector;  // pairs, AT_NULL included
   uint64_t entry = 0, stack_pointer = 0;   // of the first instruction
   uint64_t stack_start = 0, stack_end = 0;

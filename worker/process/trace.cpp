@@ -12,6 +12,7 @@
 #include <map>
 
 #include "worker/process/descriptors.h"
+#include "worker/process/lazy_data.h"
 #include "worker/process/symbols.h"
 #include "worker/translator/translate.h"
 
@@ -92,7 +93,7 @@ std::string start_trace(const config::Trace& options) {
   }
   tracer = new Tracer;  // for as long as the process lives
   tracer->options = options;
-  if (cs_open(CS_ARCH_X86, CS_MODE_64, &tracer->x86) != CS_ERR_OK ||
+  if (!relocate_lazy_data() || cs_open(CS_ARCH_X86, CS_MODE_64, &tracer->x86) != CS_ERR_OK ||
       cs_open(CS_ARCH_ARM64, CS_MODE_ARM, &tracer->arm64) != CS_ERR_OK) {
     return "--trace-instruction: no memory for the disassembler";
   }

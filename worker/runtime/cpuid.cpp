@@ -2,9 +2,15 @@
 #include "worker/runtime/cpuid.h"
 
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <bit>
 #include <csignal>
 #include <cstring>
+#include <iterator>
 
 #include "worker/runtime/flags.h"
 #include "worker/runtime/regions.h"
@@ -57,7 +63,7 @@ constexpr CpuFeature kCpuFeatures[] = {
     {"lahf_lm", kExtended + 1, kEcx, 0},
     {"abm", kExtended + 1, kEcx, 5},
 };
-const unsigned kCpuFeatureCount = sizeof kCpuFeatures / sizeof kCpuFeatures[0];
+constexpr unsigned kCpuFeatureCount = sizeof kCpuFeatures / sizeof kCpuFeatures[0];
 
 namespace {
 
@@ -78,12 +84,53 @@ bool is_announced(const CpuFeature& feature) { return feature.needs == nullptr |
 
 namespace {
 
-uint32_t feature_bits(uint32_t leaf, Reg reg) {
-  uint32_t bits = 0;
-  for (const CpuFeature& feature : kCpuFeatures) {
-    if (feature.leaf == leaf && feature.reg == reg && leaf != 0 && is_announced(feature)) bits |= 1u << feature.bit;
-  }
+// Libraries ask for the same leaves dozens of times when they start, so what depends on no host is added up here.
+template <uint32_t Leaf, Reg Register>
+uint32_t feature_bits() {
+  static constexpr auto kAlways = [] {
+    uint32_t bits = 0;
+    for (const CpuFeature& feature : kCpuFeatures) {
+      if (feature.leaf == Leaf && feature.reg == Register && feature.needs == nullptr) bits |= 1u << feature.bit;
+    }
+    return bits;
+  }();
+  static constexpr size_t kCount =
+      std::count_if(std::begin(kCpuFeatures), std::end(kCpuFeatures),
+                    [](const CpuFeature& f) { return f.leaf == Leaf && f.reg == Register && f.needs != nullptr; });
+  static constexpr auto kSome = [] {
+    std::array<uint8_t, kCount> indices{};
+    size_t at = 0;
+    for (size_t i = 0; i < kCpuFeatureCount; ++i) {
+      const CpuFeature& f = kCpuFeatures[i];
+      if (f.leaf == Leaf && f.reg == Register && f.needs != nullptr) indices[at++] = static_cast<uint8_t>(i);
+    }
+    return indices;
+  }();
+  uint32_t bits = kAlways;
+  for (uint8_t i : kSome) bits |= is_announced(kCpuFeatures[i]) ? 1u << kCpuFeatures[i].bit : 0;
   return bits;
+}
+
+struct CpuSet {
+  uint64_t words[CPU_SETSIZE / 64];
+  size_t count;  // of words; 0: unknown
+};
+
+CpuSet allowed_set() {
+  CpuSet set;
+  const long bytes = syscall(SYS_sched_getaffinity, 0, sizeof set.words, set.words);
+  set.count = bytes > 0 ? static_cast<size_t>(bytes) / 8 : 0;
+  return set;
+}
+
+// Of those with a number below `end`.
+unsigned count_cpus(const CpuSet& set, size_t end) {
+  unsigned count = 0;
+  for (size_t i = 0; i < set.count && i * 64 < end; ++i) {
+    const uint64_t below = end - i * 64 < 64 ? (uint64_t{1} << (end - i * 64)) - 1 : ~uint64_t{0};
+    count += static_cast<unsigned>(std::popcount(set.words[i] & below));
+  }
+  return count;
 }
 
 uint32_t word_of(const char* text, size_t size, size_t at) {
@@ -94,12 +141,8 @@ uint32_t word_of(const char* text, size_t size, size_t at) {
 
 // Number of the CPU among the allowed ones: the guest's APIC id.
 unsigned apic_id() {
-  cpu_set_t set;
   const int cpu = sched_getcpu();
-  if (cpu < 0 || sched_getaffinity(0, sizeof set, &set) != 0) return 0;
-  unsigned id = 0;
-  for (int i = 0; i < cpu; ++i) id += CPU_ISSET(i, &set) ? 1 : 0;
-  return id;
+  return cpu < 0 ? 0 : count_cpus(allowed_set(), static_cast<size_t>(cpu));
 }
 
 unsigned bits_for(unsigned count) {
@@ -144,7 +187,6 @@ CpuidResult brand(uint32_t part) {
 }  // namespace
 
 CpuidResult cpuid(uint32_t leaf, uint32_t subleaf) {
-  const unsigned cpus = allowed_cpus();
   switch (leaf) {
     case 0: {
       CpuidResult result = signature();
@@ -153,17 +195,17 @@ CpuidResult cpuid(uint32_t leaf, uint32_t subleaf) {
     }
     case 1:
       return {kCpuStepping | (kCpuModel & 15) << 4 | kCpuFamily << 8 | kCpuModel >> 4 << 16,
-              kCacheLine / 8 << 8 | (cpus & 0xff) << 16 | apic_id() << 24, feature_bits(1, kEcx),
-              feature_bits(1, kEdx) | (cpus > 1 ? 1u << 28 : 0)};
+              kCacheLine / 8 << 8 | (allowed_cpus() & 0xff) << 16 | apic_id() << 24, feature_bits<1, kEcx>(),
+              cpuid_1_edx()};
     case 2:  // descriptors: caches are told by leaf 4
       return {0x00feff01, 0, 0, 0};
     case 4:
-      return cache_parameters(subleaf, cpus);
+      return cache_parameters(subleaf, allowed_cpus());
     case 7:
-      return subleaf == 0 ? CpuidResult{0, feature_bits(7, kEbx), feature_bits(7, kEcx), feature_bits(7, kEdx)}
+      return subleaf == 0 ? CpuidResult{0, feature_bits<7, kEbx>(), feature_bits<7, kEcx>(), feature_bits<7, kEdx>()}
                           : CpuidResult{};
     case 0xb:
-      return topology(subleaf, cpus);
+      return topology(subleaf, allowed_cpus());
     case 0x15:  // TSC frequency = ecx * ebx / eax
       return {1, 1, static_cast<uint32_t>(tsc_frequency()), 0};
     case 0x16:
@@ -180,7 +222,7 @@ CpuidResult cpuid(uint32_t leaf, uint32_t subleaf) {
       return result;
     }
     case kExtended + 1:
-      return {0, 0, feature_bits(leaf, kEcx), feature_bits(leaf, kEdx)};
+      return {0, 0, feature_bits<kExtended + 1, kEcx>(), feature_bits<kExtended + 1, kEdx>()};
     case kExtended + 2:
     case kExtended + 3:
     case kExtended + 4:
@@ -188,20 +230,17 @@ CpuidResult cpuid(uint32_t leaf, uint32_t subleaf) {
     case kExtended + 6:
       return {0, 0, 512u << 16 | 6u << 12 | kCacheLine, 0};
     case kExtended + 7:
-      return {0, 0, 0, feature_bits(leaf, kEdx)};
+      return {0, 0, 0, feature_bits<kExtended + 7, kEdx>()};
     case kExtended + 8:
-      return {kAddressBits | kLinearBits << 8, 0, cpus - 1, 0};
+      return {kAddressBits | kLinearBits << 8, 0, allowed_cpus() - 1, 0};
     default:
       return {};
   }
 }
 
-unsigned allowed_cpus() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-  const int count = CPU_COUNT(&set);
-  return count > 0 ? static_cast<unsigned>(count) : 1;
-}
+unsigned allowed_cpus() { return std::max(count_cpus(allowed_set(), CPU_SETSIZE), 1u); }
+
+uint32_t cpuid_1_edx() { return feature_bits<1, kEdx>() | (allowed_cpus() > 1 ? 1u << 28 : 0); }
 
 namespace {
 

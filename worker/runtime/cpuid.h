@@ -15,6 +15,7 @@ struct CpuidResult {
   uint32_t eax, ebx, ecx, edx;
 };
 CpuidResult cpuid(uint32_t leaf, uint32_t subleaf);
+uint32_t cpuid_1_edx();  // EDX of leaf 1, which is AT_HWCAP
 
 inline constexpr char kCpuVendor[] = "GenuineIntel";
 inline constexpr char kHypervisorSignature[] = "PhyBinPhyBin";  // leaf 0x40000000
@@ -24,7 +25,7 @@ inline constexpr unsigned kCacheLine = 64;
 
 // A feature bit and its name in /proc/cpuinfo, in the order of `flags` there.
 struct CpuFeature {
-  const char* name;
+  char name[16];  // no pointer, which would have to be relocated
   uint32_t leaf;  // 1, 7, 0x80000001 ...
   uint8_t reg;    // 0 eax ... 3 edx
   uint8_t bit;

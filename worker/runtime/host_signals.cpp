@@ -9,6 +9,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <bit>
 #include <cstring>
 
 #include "worker/runtime/guarded_translate.h"
@@ -250,9 +251,7 @@ void install(int signal, uint64_t extra_flags) {
 }  // namespace
 
 void install_worker_handlers() {
-  for (int signal = 1; signal <= kSignals; ++signal) {
-    if ((kWorkerSignals & signal_bit(signal)) != 0) install(signal, SA_RESTART);
-  }
+  for (uint64_t left = kWorkerSignals; left != 0; left &= left - 1) install(std::countr_zero(left) + 1, SA_RESTART);
 }
 
 uint64_t host_disposition(int signal) {

@@ -39,8 +39,10 @@ enum AlternateStackFlag : int32_t { kStackOn = 1, kStackDisabled = 2, kStackAuto
 inline constexpr uint64_t kMinimalStack = 2048;
 
 // Dispositions are the process's; a child of vfork shares the memory but not them (take_own_actions).
+// What was inherited from before exec is asked of the host when it is needed, since it hardly ever is.
 struct ActionTable {
   GuestAction actions[kSignals + 1];
+  uint64_t known = 0;  // bit n-1: actions[n] holds
 };
 
 void drop_own_actions(Thread& thread);
@@ -69,7 +71,7 @@ bool push_signal_frame(Thread& thread, const GuestAction& action, const SignalIn
 // Restores what the frame at RSP holds; false if it cannot be read.
 bool pop_signal_frame(Thread& thread);
 
-// Reads the dispositions that the worker was started with.
+// Before the worker's handlers are installed: reads the dispositions that those replace.
 void initialise_actions();
 // In a forked child: what is queued for the parent's thread is not for this one.
 void signals_after_fork_child();

@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <bit>
 #include <cerrno>
 #include <cstring>
 
@@ -26,9 +27,18 @@ ActionTable& action_table() {
   return own != nullptr ? *own : process_actions;
 }
 
-GuestAction* actions() { return action_table().actions; }
-
 constexpr uint64_t kDefault = 0, kIgnore = 1;
+
+// With action_mutex held.
+GuestAction& action_of(int signal) {
+  ActionTable& table = action_table();
+  if ((table.known & signal_bit(signal)) == 0) {
+    table.known |= signal_bit(signal);
+    if (host_disposition(signal) == kIgnore) table.actions[signal].handler = kIgnore;
+  }
+  return table.actions[signal];
+}
+
 constexpr uint64_t kIgnoredByDefault =
     signal_bit(SIGCHLD) | signal_bit(SIGURG) | signal_bit(SIGWINCH) | signal_bit(SIGCONT);
 constexpr uint64_t kStopsByDefault =
@@ -50,11 +60,12 @@ void default_action(int signal) {
 void deliver(Thread& thread, const SignalInfo& info, const Fault* fault) {
   const int signal = info.signal;
   pthread_mutex_lock(&action_mutex);
-  const GuestAction action = actions()[signal];
+  GuestAction& current = action_of(signal);
+  const GuestAction action = current;
   const bool handled = action.handler != kDefault && action.handler != kIgnore;
   if (handled && (action.flags & kResetHandler) != 0) {
-    actions()[signal].handler = kDefault;
-    set_host_disposition(signal, actions()[signal]);
+    current.handler = kDefault;
+    set_host_disposition(signal, current);
   }
   pthread_mutex_unlock(&action_mutex);
 
@@ -98,8 +109,9 @@ uint64_t inherited_mask() {
 
 void prepare_exec() {
   block_all_signals();
-  for (int signal = 1; signal <= kSignals; ++signal) {
-    if ((kWorkerSignals & signal_bit(signal)) != 0 && actions()[signal].handler == kIgnore) ignore_on_host(signal);
+  for (uint64_t left = kWorkerSignals; left != 0; left &= left - 1) {
+    const int signal = std::countr_zero(left) + 1;
+    if (action_of(signal).handler == kIgnore) ignore_on_host(signal);
   }
   set_host_mask(this_thread->guest_mask);
 }
@@ -171,9 +183,7 @@ void service_signals(Thread& thread) {
 }
 
 void initialise_actions() {
-  for (int signal = 1; signal <= kSignals; ++signal) {
-    if (host_disposition(signal) == kIgnore) actions()[signal].handler = kIgnore;
-  }
+  for (uint64_t left = kWorkerSignals; left != 0; left &= left - 1) action_of(std::countr_zero(left) + 1);
 }
 
 int64_t sys_rt_sigaction(int signal, uint64_t action, uint64_t old_action, size_t set_size) {
@@ -183,9 +193,10 @@ int64_t sys_rt_sigaction(int signal, uint64_t action, uint64_t old_action, size_
   if (action != 0 && !read_guest(action, wanted)) return -EFAULT;
   wanted.mask &= ~kUnblockable;
   pthread_mutex_lock(&action_mutex);
-  const GuestAction before = actions()[signal];
+  GuestAction& current = action_of(signal);
+  const GuestAction before = current;
   if (action != 0) {
-    actions()[signal] = wanted;
+    current = wanted;
     set_host_disposition(signal, wanted);
   }
   pthread_mutex_unlock(&action_mutex);

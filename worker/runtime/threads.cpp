@@ -60,6 +60,15 @@ void (*const kStubAddresses[])() = {
 static_assert(X87_C1_BIT == ::phybin::x87::kC1Bit && X87_PRECISION_BIT == ::phybin::x87::kStatusBit + 5);
 static_assert(sizeof kStubAddresses / sizeof kStubAddresses[0] == static_cast<size_t>(Stub::kCount));
 
+// What tables of zeros lack to be empty. Zero is the key of guest address 0, and only the first entry of the lookup
+// table is asked for that: in all others zero matches nothing, so that their pages stay untouched.
+void make_code_tables_empty(Thread& thread) {
+  thread.state.lookup[0] = {1, 0};
+  auto* sentinels = reinterpret_cast<LookupEntry*>(thread.shadow_top);
+  sentinels[0] = sentinels[1] = {1, 0};
+  thread.state.shadow_stack = thread.shadow_top;
+}
+
 }  // namespace
 
 size_t shadow_stack_bytes() { return round_up(kShadowBytes, host_page_size()) + 2 * host_page_size(); }
@@ -92,7 +101,8 @@ GuestState* create_thread_state() {
   phybin_x87_fninit(reinterpret_cast<x87::X87State*>(thread->state.x87), 0, 0);
   thread->guest_mask = inherited_mask();
   thread->code_index = code_index_for_stubs();
-  clear_code_tables(*thread);
+  thread->passed_epoch.store(retire_epoch());
+  make_code_tables_empty(*thread);
 
   lock_thread_list();
   thread->next = first_thread;
@@ -145,17 +155,16 @@ void clear_safepoint(Thread& thread) {
 }
 
 void clear_code_tables(Thread& thread) {
-  for (LookupEntry& entry : thread.state.lookup) entry = {1, 0};
+  memset(thread.state.lookup, 0, sizeof thread.state.lookup);
+  make_code_tables_empty(thread);
   // Pages of the shadow stack that were never used stay untouched: everything below the lowest use is zero already,
   // and zero is the key of no entry that translated code can look for and find code in.
   const uint64_t bottom = thread.shadow_bottom;
   auto* entry = reinterpret_cast<LookupEntry*>(thread.shadow_top);
-  entry[0] = entry[1] = {1, 0};
   for (--entry; reinterpret_cast<uint64_t>(entry) >= bottom; --entry) {
     if (entry->key == 0) break;
     *entry = {1, 0};
   }
-  thread.state.shadow_stack = thread.shadow_top;
 }
 
 void lock_thread_list() { pthread_mutex_lock(&list_mutex); }

@@ -1,8 +1,10 @@
 // The table of system calls and the dispatch through it.
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstring>
 
 #include "worker/syscalls/handlers.h"
@@ -11,28 +13,78 @@
 namespace phybin::syscalls {
 namespace {
 
+// Without pointers, which would have to be relocated whenever the worker starts.
 struct Entry {
-  const char* name = nullptr;  // null: unknown
-  int arm64 = -1;
-  const char* arguments = "";
-  Handler own = nullptr;
+  int16_t arm64 = -1;
+  bool own = false;
+  uint8_t paths = 0, writes = 0;  // bit i: argument i is a path, is written to by the kernel
+  char arguments[7] = {};
 };
 
 constexpr size_t kTableSize = 512;
+constexpr size_t kNameSize = 24;
+using Name = std::array<char, kNameSize>;  // empty: unknown
 
-#define PHYBIN_ENTRY_own(name) sys_##name
-#define PHYBIN_ENTRY_pass(name) nullptr
-#define PHYBIN_ENTRY_none(name) nullptr
-#define SYSCALL(number, name, arm64, arguments, handler) \
-  table[number] = {#name, arm64, arguments, PHYBIN_ENTRY_##handler(name)};
+template <size_t Size>
+constexpr Entry make_entry(int arm64, const char (&arguments)[Size], bool own) {
+  static_assert(Size <= sizeof(Entry::arguments));
+  Entry entry;
+  entry.arm64 = static_cast<int16_t>(arm64);
+  entry.own = own;
+  for (size_t i = 0; i + 1 < Size; ++i) {
+    entry.arguments[i] = arguments[i];
+    if (arguments[i] == 'p') entry.paths = static_cast<uint8_t>(entry.paths | 1u << i);
+    if (arguments[i] != 'p' && arguments[i] != '.') entry.writes = static_cast<uint8_t>(entry.writes | 1u << i);
+  }
+  return entry;
+}
+
+template <size_t Size>
+constexpr Name make_name(const char (&text)[Size]) {
+  static_assert(Size <= kNameSize);
+  Name name{};
+  std::copy(text, text + Size, name.begin());
+  return name;
+}
+
+#define PHYBIN_IS_own true
+#define PHYBIN_IS_pass false
+#define PHYBIN_IS_none false
+
 constexpr std::array<Entry, kTableSize> make_table() {
   std::array<Entry, kTableSize> table{};
+#define SYSCALL(number, name, arm64, arguments, handler) \
+  table[number] = make_entry(arm64, arguments, PHYBIN_IS_##handler);
 #include "worker/syscalls/abi/syscall_list.inc"
+#undef SYSCALL
   return table;
 }
+
+constexpr std::array<Name, kTableSize> make_names() {
+  std::array<Name, kTableSize> names{};
+#define SYSCALL(number, name, arm64, arguments, handler) names[number] = make_name(#name);
+#include "worker/syscalls/abi/syscall_list.inc"
 #undef SYSCALL
+  return names;
+}
 
 constexpr std::array<Entry, kTableSize> kTable = make_table();
+constexpr std::array<Name, kTableSize> kNames = make_names();
+
+int64_t call_own(uint64_t number, GuestState& state, const uint64_t* arguments) {
+#define PHYBIN_CASE_own(number, name) \
+  case number:                        \
+    return sys_##name(state, arguments);
+#define PHYBIN_CASE_pass(number, name)
+#define PHYBIN_CASE_none(number, name)
+#define SYSCALL(number, name, arm64, arguments, handler) PHYBIN_CASE_##handler(number, name)
+  switch (number) {
+#include "worker/syscalls/abi/syscall_list.inc"
+    default:
+      return -ENOSYS;
+  }
+#undef SYSCALL
+}
 
 constexpr uint64_t kSmall = 256, kLarge = 4096;
 
@@ -92,38 +144,34 @@ int64_t issue(const Entry& entry, const uint64_t* a) {
   return runtime::interruptible_syscall(entry.arm64, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
-// With one or two paths among the arguments.
-int64_t pass_with_paths(const Entry& entry, uint64_t* arguments, unsigned from) {
-  for (unsigned i = from; entry.arguments[i]; ++i) {
-    if (entry.arguments[i] != 'p') continue;
-    Path path(arguments[i]);
-    arguments[i] = path.host();
-    return pass_with_paths(entry, arguments, i + 1);
-  }
-  return issue(entry, arguments);
+// With one or two paths among the arguments: those of `paths`.
+int64_t pass_with_paths(const Entry& entry, uint64_t* arguments, unsigned paths) {
+  if (paths == 0) return issue(entry, arguments);
+  const int i = std::countr_zero(paths);
+  Path path(arguments[i]);
+  arguments[i] = path.host();
+  return pass_with_paths(entry, arguments, paths & (paths - 1));
 }
 
 int64_t pass_on(const Entry& entry, const uint64_t* arguments) {
-  if (!*entry.arguments) return issue(entry, arguments);
+  for (unsigned writes = entry.writes; writes != 0; writes &= writes - 1) {
+    const int i = std::countr_zero(writes);
+    prepare_write(entry.arguments[i], arguments + i);
+  }
+  if (entry.paths == 0) return issue(entry, arguments);
   uint64_t copy[6];
   memcpy(copy, arguments, sizeof copy);
-  bool has_path = false;
-  for (unsigned i = 0; entry.arguments[i]; ++i) {
-    if (entry.arguments[i] == 'p')
-      has_path = true;
-    else
-      prepare_write(entry.arguments[i], arguments + i);
-  }
-  return has_path ? pass_with_paths(entry, copy, 0) : issue(entry, copy);
+  return pass_with_paths(entry, copy, entry.paths);
 }
 
 // Each number that nobody handles is mentioned once.
-void log_unknown(uint64_t number, const char* name) {
+void log_unknown(uint64_t number) {
   static std::atomic<uint64_t> seen[kTableSize / 64 + 1];
   uint64_t index = number < kTableSize ? number : kTableSize;
   uint64_t bit = uint64_t{1} << (index % 64);
   if (seen[index / 64].fetch_or(bit) & bit) return;
-  process::log_line("system call %lu (%s) is not implemented", number, name ? name : "unknown");
+  process::log_line("system call %lu (%s) is not implemented", number,
+                    number < kTableSize && kNames[number][0] ? kNames[number].data() : "unknown");
 }
 
 }  // namespace
@@ -134,11 +182,11 @@ void handle(GuestState& state) {
   const Entry& entry = kTable[number < kTableSize ? number : kTableSize - 1];
   int64_t result;
   if (entry.own) {
-    result = entry.own(state, arguments);
+    result = call_own(number, state, arguments);
   } else if (entry.arm64 >= 0) {
     result = pass_on(entry, arguments);
   } else {
-    log_unknown(number, entry.name);
+    log_unknown(number);
     result = -ENOSYS;
   }
   state.gpr[0] = static_cast<uint64_t>(result);

@@ -1,15 +1,19 @@
-// Writes the guest's vDSO. See vdso_image.h; structures are those of the System V ABI and its GNU versioning.
+// The guest's vDSO, written by the compiler. See vdso_image.h; structures are those of the System V ABI and its GNU
+// versioning.
 #include "worker/process/core/vdso_image.h"
 
 #include <elf.h>
 
-#include <cstring>
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <string_view>
 
 namespace phybin::process {
 namespace {
 
 struct Function {
-  const char* name;
+  std::string_view name;
   uint8_t number_low, number_high;  // x86_64 system call
 };
 constexpr Function kFunctions[] = {
@@ -20,13 +24,13 @@ constexpr size_t kFunctionCount = sizeof kFunctions / sizeof kFunctions[0];
 constexpr size_t kSymbolCount = kFunctionCount + 1;
 constexpr size_t kFunctionSize = 16;
 
-constexpr const char* kName = "linux-vdso.so.1";
-constexpr const char* kVersion = "LINUX_2.6";
+constexpr std::string_view kName = "linux-vdso.so.1";
+constexpr std::string_view kVersion = "LINUX_2.6";
 
-uint32_t elf_hash(const char* name) {
+constexpr uint32_t elf_hash(std::string_view name) {
   uint32_t hash = 0;
-  for (; *name; ++name) {
-    hash = (hash << 4) + static_cast<uint8_t>(*name);
+  for (char c : name) {
+    hash = (hash << 4) + static_cast<uint8_t>(c);
     uint32_t high = hash & 0xf0000000;
     hash ^= high >> 24;
     hash &= ~high;
@@ -34,43 +38,51 @@ uint32_t elf_hash(const char* name) {
   return hash;
 }
 
-class Writer {
+class Image {
  public:
-  size_t size() const { return bytes_.size(); }
-  void align(size_t alignment) { bytes_.resize((bytes_.size() + alignment - 1) / alignment * alignment); }
+  constexpr size_t size() const { return size_; }
+  constexpr void align(size_t alignment) { size_ = (size_ + alignment - 1) / alignment * alignment; }
   template <typename T>
-  size_t put(const T& value) {
-    size_t at = bytes_.size();
-    bytes_.resize(at + sizeof value);
-    memcpy(bytes_.data() + at, &value, sizeof value);
+  constexpr size_t put(const T& value) {
+    const size_t at = size_;
+    size_ += sizeof value;
+    set(at, value);
     return at;
   }
   template <typename T>
-  void set(size_t at, const T& value) {
-    memcpy(bytes_.data() + at, &value, sizeof value);
+  constexpr void set(size_t at, const T& value) {
+    const auto bytes = std::bit_cast<std::array<uint8_t, sizeof value>>(value);
+    std::copy(bytes.begin(), bytes.end(), bytes_.begin() + at);
   }
-  size_t put_text(const char* text) {
-    size_t at = bytes_.size();
-    bytes_.insert(bytes_.end(), text, text + strlen(text) + 1);
+  constexpr size_t put_text(std::string_view text) {
+    const size_t at = size_;
+    std::copy(text.begin(), text.end(), bytes_.begin() + at);
+    size_ += text.size() + 1;
     return at;
   }
-  std::vector<uint8_t> take() { return std::move(bytes_); }
+  constexpr const uint8_t* data() const { return bytes_.data(); }
 
  private:
-  std::vector<uint8_t> bytes_;
+  std::array<uint8_t, 1024> bytes_{};
+  size_t size_ = 0;
 };
 
-}  // namespace
+// Elf64_Dyn without its union.
+struct DynamicEntry {
+  int64_t tag;
+  uint64_t value;
+};
+static_assert(sizeof(DynamicEntry) == sizeof(Elf64_Dyn));
 
-std::vector<uint8_t> build_vdso_image() {
-  Writer out;
+constexpr Image build() {
+  Image out;
   out.put(Elf64_Ehdr{});
   const size_t headers = out.put(Elf64_Phdr{});
   out.put(Elf64_Phdr{});
 
   const size_t strings = out.size();
   out.put_text("");
-  size_t names[kFunctionCount];
+  size_t names[kFunctionCount] = {};
   for (size_t i = 0; i < kFunctionCount; ++i) names[i] = out.put_text(kFunctions[i].name) - strings;
   const size_t soname = out.put_text(kName) - strings, version = out.put_text(kVersion) - strings;
   const size_t strings_size = out.size() - strings;
@@ -79,22 +91,22 @@ std::vector<uint8_t> build_vdso_image() {
   const size_t code = out.size();
   for (const Function& function : kFunctions) {
     // mov eax, number; syscall; ret
-    const uint8_t text[kFunctionSize] = {0xb8,
-                                         function.number_low,
-                                         function.number_high,
-                                         0,
-                                         0,
-                                         0x0f,
-                                         0x05,
-                                         0xc3,
-                                         0xcc,
-                                         0xcc,
-                                         0xcc,
-                                         0xcc,
-                                         0xcc,
-                                         0xcc,
-                                         0xcc,
-                                         0xcc};
+    const std::array<uint8_t, kFunctionSize> text = {0xb8,
+                                                     function.number_low,
+                                                     function.number_high,
+                                                     0,
+                                                     0,
+                                                     0x0f,
+                                                     0x05,
+                                                     0xc3,
+                                                     0xcc,
+                                                     0xcc,
+                                                     0xcc,
+                                                     0xcc,
+                                                     0xcc,
+                                                     0xcc,
+                                                     0xcc,
+                                                     0xcc};
     out.put(text);
   }
 
@@ -139,16 +151,22 @@ std::vector<uint8_t> build_vdso_image() {
 
   out.align(8);
   const size_t dynamic = out.size();
-  const Elf64_Dyn entries[] = {
-      {DT_SONAME, {soname}},   {DT_HASH, {hash}},          {DT_STRTAB, {strings}},
-      {DT_SYMTAB, {symbols}},  {DT_STRSZ, {strings_size}}, {DT_SYMENT, {sizeof(Elf64_Sym)}},
-      {DT_VERSYM, {versions}}, {DT_VERDEF, {definitions}}, {DT_VERDEFNUM, {2}},
-      {DT_NULL, {0}},
-  };
+  const std::array<DynamicEntry, 10> entries = {{
+      {DT_SONAME, soname},
+      {DT_HASH, hash},
+      {DT_STRTAB, strings},
+      {DT_SYMTAB, symbols},
+      {DT_STRSZ, strings_size},
+      {DT_SYMENT, sizeof(Elf64_Sym)},
+      {DT_VERSYM, versions},
+      {DT_VERDEF, definitions},
+      {DT_VERDEFNUM, 2},
+      {DT_NULL, 0},
+  }};
   out.put(entries);
 
   Elf64_Ehdr elf{};
-  memcpy(elf.e_ident, ELFMAG, SELFMAG);
+  for (size_t i = 0; i < SELFMAG; ++i) elf.e_ident[i] = static_cast<uint8_t>(ELFMAG[i]);
   elf.e_ident[EI_CLASS] = ELFCLASS64;
   elf.e_ident[EI_DATA] = ELFDATA2LSB;
   elf.e_ident[EI_VERSION] = EV_CURRENT;
@@ -174,7 +192,13 @@ std::vector<uint8_t> build_vdso_image() {
   table.p_filesz = table.p_memsz = sizeof entries;
   table.p_align = 8;
   out.set(headers + sizeof load, table);
-  return out.take();
+  return out;
 }
+
+constexpr Image kImage = build();
+
+}  // namespace
+
+std::span<const uint8_t> vdso_image() { return {kImage.data(), kImage.size()}; }
 
 }  // namespace phybin::process

@@ -6,11 +6,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <span>
 
 namespace phybin::process {
 
-// The file image, position-independent; one segment, read and execute, as large as the vector.
-std::vector<uint8_t> build_vdso_image();
+// The file image, position-independent; one segment, read and execute, as large as the span.
+std::span<const uint8_t> vdso_image();
 
 }  // namespace phybin::process
