@@ -213,6 +213,59 @@ TEST(Translate, DamagedCode) {
   }
 }
 
+// cmp edi, 1; je A; cmp edi, 2; je A; cmp edi, 3; je A; mov eax, edi; ret; A: xor eax, eax; ret
+test::CodeSection three_branches() {
+  test::CodeSection section;
+  section.address = 0x400000;
+  section.bytes = {0x83, 0xff, 1,    0x74, 13,   0x83, 0xff, 2,    0x74, 8,   0x83,
+                   0xff, 3,    0x74, 3,    0x89, 0xf8, 0xc3, 0x31, 0xc0, 0xc3};
+  section.bytes.resize(64, 0x90);
+  return section;
+}
+
+std::vector<uint64_t> entries_of(const RegionCode& code) {
+  std::vector<uint64_t> entries;
+  for (const RegionEntry& entry : code.entries) entries.push_back(entry.guest);
+  return entries;
+}
+
+TEST(Translate, EnterAnywhere) {
+  const test::CodeSection section = three_branches();
+  TranslateInput input = test::region_input(section, section.address);
+  RegionCode code;
+  ASSERT_EQ(translate(input, code), TranslateStatus::kOk);
+  EXPECT_EQ(entries_of(code), std::vector<uint64_t>{0x400000});
+  input.enter_anywhere = true;
+  ASSERT_EQ(translate(input, code), TranslateStatus::kOk);
+  // The block at 0x40000f defines no flags before it returns: whoever comes there has to bring them.
+  EXPECT_EQ(entries_of(code), (std::vector<uint64_t>{0x400000, 0x400005, 0x40000a, 0x400012}));
+  for (const RegionEntry& entry : code.entries) EXPECT_EQ(entry.live_in, 0);
+}
+
+TEST(Translate, EndsAtKnownCode) {
+  const test::CodeSection section = three_branches();
+  TranslateInput input = test::region_input(section, section.address);
+  RegionCode code;
+  const auto covers = [&](uint64_t address) {
+    return std::any_of(code.instructions.begin(), code.instructions.end(),
+                       [&](const ir::GuestInstruction& i) { return i.address == address; });
+  };
+  ASSERT_EQ(translate(input, code), TranslateStatus::kOk);
+  EXPECT_TRUE(covers(0x40000f));
+  // Near the start of the region the paths go on all the same.
+  input.is_known = [](uint64_t guest) { return guest == 0x400005 || guest == 0x40000f; };
+  ASSERT_EQ(translate(input, code), TranslateStatus::kOk);
+  EXPECT_TRUE(covers(0x400005));
+  EXPECT_TRUE(covers(0x400012));
+  EXPECT_FALSE(covers(0x40000f));
+  EXPECT_TRUE(std::any_of(code.slot_pairs.begin(), code.slot_pairs.end(),
+                          [](const SlotPair& pair) { return pair.target == 0x40000f; }));
+  // The start itself is translated whatever is known.
+  input.is_known = [](uint64_t) { return true; };
+  ASSERT_EQ(translate(input, code), TranslateStatus::kOk);
+  EXPECT_EQ(code.instructions.front().address, 0x400000u);
+}
+
 TEST(Translate, NothingToRead) {
   RegionCode code;
   TranslateInput input;

@@ -206,6 +206,11 @@ TranslateInput translate_input(uint64_t guest, const GuestMapping& mapping) {
   input.host = config.host;
   input.prefetch_depth = config.prefetch_depth;
   input.note_instructions = config.trace_region != nullptr;
+  input.enter_anywhere = true;
+  input.is_known = [](uint64_t address) {
+    const CodeAddress code = find_code(address);
+    return code.host != 0 && !code.needs_flags;
+  };
   return input;
 }
 
@@ -268,6 +273,8 @@ CodeAddress find_checked(std::unordered_map<uint64_t, uint32_t>& map, uint64_t g
   if (!executable_mapping(guest, mapping)) return {};
   TranslateInput input = translate_input(guest, mapping);
   input.single_block = true;
+  input.enter_anywhere = false;
+  input.is_known = nullptr;
   input.max_instructions = max_instructions;
   RegionCode code;
   CheckedBytes checked;

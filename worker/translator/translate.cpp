@@ -74,7 +74,7 @@ class Discovery {
     pending_.clear();
     ranges_.clear();
     table_.fill(kFree);
-    push(input_.pc, 0, true);
+    push({input_.pc, 0, true, false});
     while (!pending_.empty() && instructions_.size() < input_.max_instructions) {
       const Pending p = pending_.back();
       pending_.pop_back();
@@ -91,17 +91,23 @@ class Discovery {
     uint64_t pc;
     unsigned depth;
     bool entry;
+    bool backward;
   };
   static constexpr uint16_t kFree = 0xffff;
   // How much of the depth a step uses up. Forward branches are rarely taken, and what is translated for nothing costs
   // more than translating it later: with these figures an empty dynamic program translates a fifth less code than
   // with 1 and 1.
   static constexpr unsigned kStepCost = 1, kForwardTakenCost = 4;
+  // From which depth on a path ends where there is code already. Nearer, and where a loop may close, the way from one
+  // region to another would be taken often. Return sites are always part of the region: elsewhere, nothing is known
+  // about the flags that they need.
+  static constexpr unsigned kKnownDepth = 3;
 
-  void push(uint64_t pc, unsigned depth, bool entry) {
-    if (pc < input_.window.start || pc - input_.window.start >= input_.window.size) return;
-    pending_.push_back({pc, depth, entry});
+  void push(const Pending& p) {
+    if (p.pc - input_.window.start < input_.window.size) pending_.push_back(p);
   }
+
+  bool is_known(uint64_t pc) const { return input_.is_known != nullptr && input_.is_known(pc); }
 
   uint16_t& lookup(uint64_t pc) {
     std::size_t i = (pc * 0x9e3779b97f4a7c15u) >> 54;
@@ -131,7 +137,7 @@ class Discovery {
   void walk(const Pending& p) {
     uint64_t pc = p.pc;
     unsigned depth = p.depth;
-    bool leader = true, entry = p.entry;
+    bool leader = true, entry = p.entry, backward = p.backward;
     const uint64_t start = pc;
     while (instructions_.size() < input_.max_instructions) {
       uint16_t& known = lookup(pc);
@@ -140,6 +146,8 @@ class Discovery {
         instructions_[known].entry |= entry;
         break;
       }
+      if (leader && depth >= kKnownDepth && !backward && !entry && is_known(pc)) break;
+      backward = false;
       const uint64_t offset = pc - input_.window.start;
       if (offset >= input_.window.size) break;
       Decoded& d = instructions_.emplace_back();
@@ -165,14 +173,15 @@ class Discovery {
       if (flow == Flow::kEnd || input_.single_block) break;
       const auto may_follow = [&](unsigned cost) { return depth + cost <= input_.prefetch_depth; };
       if (flow == Flow::kJump) {
-        if (may_follow(kStepCost)) push(static_cast<uint64_t>(in.imm), depth + kStepCost, false);
+        const auto target = static_cast<uint64_t>(in.imm);
+        if (may_follow(kStepCost)) push({target, depth + kStepCost, false, target < pc});
         break;
       }
       if (in.mnemonic == Mnemonic::kCall) look_through(d);
       if (flow == Flow::kBranch) {
         const auto target = static_cast<uint64_t>(in.imm);
         const unsigned cost = target < pc ? kStepCost : kForwardTakenCost;
-        if (may_follow(cost)) push(target, depth + cost, false);
+        if (may_follow(cost)) push({target, depth + cost, false, target < pc});
       }
       if (!may_follow(kStepCost)) break;
       depth += kStepCost;

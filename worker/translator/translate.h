@@ -33,6 +33,11 @@ struct TranslateInput {
   unsigned max_instructions = 256;
   bool single_block = false;       // for code that changes often
   bool note_instructions = false;  // fill in RegionCode::starts (--trace-instruction)
+  // Every block that takes no flags is an entry: who comes there later needs no translation of his own.
+  bool enter_anywhere = false;
+  // Whether there is code already that may be entered at `guest` and takes no flags: the region may end there. Null:
+  // there is none. The output depends on the answers.
+  bool (*is_known)(uint64_t guest) = nullptr;
   // Measurement only: all flags are made canonical on the hot path of the region's exit (tests/bench).
   bool all_flags_at_exit = false;
 };
