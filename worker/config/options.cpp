@@ -11,6 +11,8 @@
 #include <cstring>
 #include <optional>
 
+#include "proto/config_keys.h"
+
 namespace phybin::config {
 namespace {
 
@@ -360,6 +362,10 @@ void apply_file(std::string_view text, std::string_view file_name, std::string_v
         continue;
       }
       std::string_view key = trim(line.substr(0, equals)), value = trim(line.substr(equals + 1));
+      if (std::find(std::begin(proto::kDaemonKeys), std::end(proto::kDaemonKeys), key) !=
+          std::end(proto::kDaemonKeys)) {
+        continue;
+      }
       const OptionSpec* spec = find_key(key);
       if (!spec || spec->places != kEverywhere) {
         report("unknown key '" + printable(key) + "'; allowed: " + known_keys());

@@ -1,0 +1,77 @@
+// Requests of clients (phybinctl): one JSON object a message, {"request": NAME, ...}, answered by one object
+// {"ok": true, ...} or {"ok": false, "error": TEXT}. A long answer comes as several messages, all but the last with
+// "more": true. One table (control.cpp) names the handlers; each subject has a file control_SUBJECT.cpp.
+//
+// Handlers run on the daemon's only event thread and must not block: they answer at once, or keep the Reply (it can
+// be copied) and answer later. A client that has gone meanwhile makes that harmless.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "daemon/descriptor.h"
+
+namespace phybin::daemon {
+
+struct Daemon;
+class Connection;
+using Json = nlohmann::json;
+
+// Who is at the other end, as the kernel says (SO_PEERCRED) for the time of its connect().
+struct Peer {
+  pid_t pid = 0;
+  uid_t uid = 0;
+  gid_t gid = 0;
+  // May see and steer everything: root, the daemon's own user, members of the group phybin. Others their own only.
+  bool privileged = false;
+};
+
+class Reply {
+ public:
+  explicit Reply(std::weak_ptr<Connection> connection) : connection_(std::move(connection)) {}
+
+  // The last message of the answer; `body` is an object, "ok": true is added. `files` are sent along, not taken over.
+  void done(Json body = Json::object(), const std::vector<int>& files = {}) const;
+  // One message of a longer answer: as done(), with "more": true.
+  void part(Json body) const;
+  void error(const std::string& text) const;
+  // Answers with `body` and in it, as `name`, the array `items` of any length, in as many messages as it takes: each
+  // has a part of the array, `body` stands in the last one.
+  void list(const char* name, Json items, Json body = Json::object()) const;
+
+ private:
+  void send(const Json& body, const std::vector<int>& files) const;
+
+  std::weak_ptr<Connection> connection_;
+};
+
+struct ControlRequest {
+  const Json& body;
+  const Peer& peer;
+  std::vector<Descriptor>& files;  // that came along; the handler may take them
+};
+
+using ControlHandler = void (*)(Daemon& daemon, ControlRequest& request, const Reply& reply);
+
+// Answers one message of a client. `text` is whatever it sent.
+void handle_control(Daemon& daemon, std::string_view text, const Peer& peer, std::vector<Descriptor> files,
+                    const Reply& reply);
+
+// Members of requests; an error is thrown as ControlError and answered by handle_control().
+struct ControlError {
+  std::string text;
+};
+std::string string_member(const Json& body, const char* name, const std::string& preset);
+int64_t integer_member(const Json& body, const char* name, int64_t preset);
+bool flag_member(const Json& body, const char* name, bool preset);
+void require_privilege(const Peer& peer);  // throws ControlError
+
+// The handlers; control.cpp has the names that they are called by.
+void control_status(Daemon& daemon, ControlRequest& request, const Reply& reply);
+void control_settle(Daemon& daemon, ControlRequest& request, const Reply& reply);
+
+}  // namespace phybin::daemon

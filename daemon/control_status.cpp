@@ -1,0 +1,35 @@
+// The requests `status` (how the daemon is doing) and `settle` (answered when nothing is under way: what tests and
+// scripts wait for).
+#include <unistd.h>
+
+#include "daemon/control.h"
+#include "daemon/daemon.h"
+#include "daemon/server.h"
+#include "daemon/worker_session.h"
+
+namespace phybin::daemon {
+
+void control_status(Daemon& daemon, ControlRequest&, const Reply& reply) {
+  size_t workers = 0;
+  for (const auto& connection : daemon.server->connections()) workers += connection->worker() != nullptr ? 1 : 0;
+  const auto uptime = std::chrono::steady_clock::now() - daemon.started;
+  reply.done({
+      {"version", PHYBIN_VERSION},
+      {"pid", getpid()},
+      {"uptime_seconds", std::chrono::duration_cast<std::chrono::seconds>(uptime).count()},
+      {"system", daemon.options.system},
+      {"socket", daemon.options.socket},
+      {"compiler", daemon.options.compiler},
+      {"cache", {{"directory", daemon.cache_dir}, {"limit_bytes", daemon.config.cache_size}}},
+      {"workers", {{"connected", workers}, {"total", daemon.counters.workers}}},
+      {"hits", daemon.counters.hits},
+      {"misses", daemon.counters.misses},
+      {"idle", daemon.idle()},
+  });
+}
+
+void control_settle(Daemon& daemon, ControlRequest&, const Reply& reply) {
+  daemon.when_idle([reply] { reply.done({{"idle", true}}); });
+}
+
+}  // namespace phybin::daemon
