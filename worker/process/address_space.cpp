@@ -15,7 +15,9 @@
 
 #include "worker/process/address_space_internal.h"
 #include "worker/process/core/elf_file.h"
+#include "worker/process/modules.h"
 #include "worker/process/raw_syscall.h"
+#include "worker/runtime/images.h"
 #include "worker/runtime/worker_memory.h"
 
 #ifndef MAP_FIXED_NOREPLACE
@@ -99,6 +101,10 @@ void learn_foreign_ranges() {
 uint64_t find_place(const Placement& where, uint64_t length) {
   std::lock_guard guard(list_lock);
   if (where.low32) return mappings.find_free(length, where.alignment, kLow32Start, kLow32End);
+  if (where.gap != 0) {
+    const uint64_t place = mappings.find_free(length + where.gap, where.alignment);
+    if (place != 0) return place;
+  }
   return mappings.find_free(length, where.alignment);
 }
 
@@ -153,7 +159,10 @@ std::vector<std::pair<uint64_t, uint64_t>> holes_in(uint64_t start, uint64_t end
 }  // namespace
 
 bool claim(uint64_t start, uint64_t end) {
-  if (runtime::overlaps_worker_memory(start, end)) return false;
+  if (runtime::overlaps_worker_memory(start, end)) {
+    runtime::vacate_images(start, end);
+    if (runtime::overlaps_worker_memory(start, end)) return false;
+  }
   auto holes = holes_in(start, end);
   for (size_t i = 0; i < holes.size(); ++i) {
     auto [from, to] = holes[i];
@@ -340,11 +349,23 @@ int64_t map_memory(uint64_t address, uint64_t length, int protection, int flags,
   }
 
   std::lock_guard changing(change_lock);
+  const ModuleFile module = module_of_mapping(protection, flags, fd);
+  if (module.number != 0) {
+    range.module = module.number;
+    range.offset = offset;
+  }
+  const auto note_result = [&](int64_t result) {
+    if (failed(result)) return;
+    const auto start = static_cast<uint64_t>(result);
+    note_new(start, start + length, range);
+    if (module.number != 0) module_mapped(module, start, length, offset);
+  };
   if (!fixed) {
+    if (address == 0) where.gap = wanted_gap(length, protection, flags, fd);
     where.hint = address & ~(alignment - 1);
     int64_t result =
         place(where, length, [&](uint64_t at) { return map_if_free(at, length, protection, flags, fd, offset); });
-    if (!failed(result)) note_new(static_cast<uint64_t>(result), static_cast<uint64_t>(result) + length, range);
+    note_result(result);
     return result;
   }
 
@@ -358,8 +379,9 @@ int64_t map_memory(uint64_t address, uint64_t length, int protection, int flags,
                      [&](uint64_t, uint64_t, const Range& other) { taken |= other.kind == RangeKind::kGuest; });
       if (taken) return -EEXIST;
     }
+    if (runtime::overlaps_worker_memory(address, address + length)) runtime::vacate_images(address, address + length);
     int64_t result = map_if_free(address, length, protection, flags, fd, offset);
-    if (!failed(result)) note_new(address, address + length, range);
+    note_result(result);
     return result;
   }
   auto saved = save_ranges(address, address + length);
@@ -372,7 +394,7 @@ int64_t map_memory(uint64_t address, uint64_t length, int protection, int flags,
     restore_ranges(saved);
     return result;
   }
-  note_new(address, address + length, range);
+  note_result(result);
   return result;
 }
 
@@ -406,6 +428,8 @@ int64_t protect_memory(uint64_t address, uint64_t length, int protection) {
   runtime::invalidate_code(address, stop - address);
   for (auto [start, range] : saved) {
     range.protection = guest;
+    // What can be written may differ from the file from now on.
+    if ((guest & PROT_WRITE) != 0) range.module = 0;
     note(start, range.end, range);
   }
   int64_t status =
@@ -545,6 +569,7 @@ bool find_mapping(uint64_t address, runtime::GuestMapping& out) {
   out.device = range->device;
   out.inode = range->inode;
   out.offset = range->offset;
+  out.module = range->module;
   return true;
 }
 

@@ -23,6 +23,7 @@ int64_t map_if_free(uint64_t address, uint64_t length, int protection, int flags
 struct Placement {
   uint64_t hint = 0;
   uint64_t alignment = 0;
+  uint64_t gap = 0;  // addresses behind it that should be free, where there are so many
   bool low32 = false;
 };
 // Calls map(address), which answers as map_if_free does, with good places until one is taken.

@@ -7,22 +7,29 @@
 
 #include <algorithm>
 #include <atomic>
+#include <climits>
 
 namespace phybin::process {
 namespace {
 
 constexpr int kCount = static_cast<int>(OwnDescriptor::kCount);
-std::atomic<int> descriptors[kCount] = {-1, -1, -1};
+std::atomic<int> descriptors[kCount];   // the complement of each, so that 0 is none
+std::atomic<int> lowest_own = INT_MAX;  // none is below
 
-// A number that the guest hardly uses. The kernel's table of descriptors grows with the highest one, so not higher
-// than a few pages of it.
-int lowest_wanted() {
-  constexpr rlim_t kHighest = 4096;
-  rlimit limit;
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 256;
-  auto usable = static_cast<int>(std::min(limit.rlim_cur, kHighest));
-  return std::max(usable - kCount - 2, 3);
+// How many numbers of descriptors are considered: the kernel's table of them grows with the highest one that is used,
+// so not more than a few pages of it.
+int usable_numbers() {
+  static constexpr rlim_t kHighest = 4096;
+  static const int usable = [] {
+    rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 256;
+    return static_cast<int>(std::min<rlim_t>(limit.rlim_cur, kHighest));
+  }();
+  return usable;
 }
+
+// A number that the guest hardly uses.
+int lowest_wanted() { return std::max({usable_numbers() - kCount - 2, usable_numbers() / 2, 3}); }
 
 int move_up(int fd) {
   for (int low = lowest_wanted(); low > 2; low /= 2) {
@@ -42,11 +49,22 @@ void keep_descriptor(OwnDescriptor which, int fd) {
   } else {
     fcntl(fd, F_SETFD, FD_CLOEXEC);
   }
-  int old = descriptors[static_cast<int>(which)].exchange(fd);
+  if (fd < lowest_own) lowest_own = fd;
+  const int old = ~descriptors[static_cast<int>(which)].exchange(~fd);
   if (old >= 0) close(old);
 }
 
-int own_descriptor(OwnDescriptor which) { return descriptors[static_cast<int>(which)]; }
+void close_descriptor(OwnDescriptor which) {
+  const int fd = ~descriptors[static_cast<int>(which)].exchange(0);
+  if (fd >= 0) close(fd);
+}
+
+unsigned max_image_descriptors() {
+  constexpr auto kPlaces = static_cast<unsigned>(kCount) - static_cast<unsigned>(OwnDescriptor::kFirstImage);
+  return std::min(kPlaces, static_cast<unsigned>(usable_numbers()) / 4);
+}
+
+int own_descriptor(OwnDescriptor which) { return ~descriptors[static_cast<int>(which)]; }
 
 int message_descriptor() {
   const int fd = own_descriptor(OwnDescriptor::kMessages);
@@ -54,18 +72,20 @@ int message_descriptor() {
 }
 
 bool is_own_descriptor(int fd) {
-  if (fd < 0) return false;
+  if (fd < lowest_own) return false;
   for (const auto& own : descriptors) {
-    if (own == fd) return true;
+    if (own == ~fd) return true;
   }
   return false;
 }
 
 void make_way_for(int fd) {
-  if (fd < 0) return;
+  if (fd < lowest_own) return;
   for (auto& own : descriptors) {
-    if (own != fd) continue;
-    own = move_up(fd);
+    if (own != ~fd) continue;
+    const int moved = move_up(fd);
+    if (moved >= 0 && moved < lowest_own) lowest_own = moved;
+    own = ~moved;
     close(fd);
   }
 }

@@ -8,11 +8,21 @@ enum class OwnDescriptor {
   kWorker,
   kProgram,
   kMessages,  // standard error as it was at the start, for --log and --stats: guests close theirs
-  kCount
+  kDaemon,    // the connection to the daemon
+  kFirstImage,
+  kCount = kFirstImage + 128
 };
+
+// For image number `index` among those that are kept open; there are max_image_descriptors(), fewer where the process
+// may have few descriptors.
+inline OwnDescriptor image_descriptor(unsigned index) {
+  return static_cast<OwnDescriptor>(static_cast<unsigned>(OwnDescriptor::kFirstImage) + index);
+}
+unsigned max_image_descriptors();
 
 // Takes `fd` over, moved out of the way.
 void keep_descriptor(OwnDescriptor which, int fd);
+void close_descriptor(OwnDescriptor which);
 // -1 if there is none.
 int own_descriptor(OwnDescriptor which);
 // kMessages, or standard error.

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <deque>
@@ -15,6 +16,7 @@
 #include "worker/process/core/vdso_image.h"
 #include "worker/process/descriptors.h"
 #include "worker/process/initial_stack.h"
+#include "worker/process/modules.h"
 #include "worker/process/program.h"
 #include "worker/process/raw_syscall.h"
 
@@ -46,6 +48,7 @@ Failure refuse_errno(const std::string& path, const char* what, int error) {
 
 struct File {
   int fd = -1;
+  struct stat status;
   uint64_t size = 0;
   uint8_t head[1024];  // the program headers are mostly there too
   size_t head_size = 0;
@@ -78,7 +81,7 @@ bool read_fully(int fd, void* to, size_t size, uint64_t offset) {
 
 // Looks at an opened program.
 Failure examine(const std::string& path, File& file) {
-  struct stat status;
+  struct stat& status = file.status;
   if (fstat(file.fd, &status) != 0) return refuse_errno(path, "", errno);
   if (S_ISDIR(status.st_mode)) return refuse(path, "is a directory");
   if (!S_ISREG(status.st_mode)) return refuse(path, "not a regular file");
@@ -247,11 +250,13 @@ Failure load_elf(const StartRequest& request, const std::string& path, File& fil
   Program& program = the_program;
   program.executable = path_of_descriptor(file.fd, path);
   for (const char* text : request.arguments) program.arguments.append(text, strlen(text) + 1);
+  tell_program(file.fd, file.status, program.executable.c_str() + program.executable.rfind('/') + 1);
   LoadedFile main_file, interpreter;
   Failure failure = load_file(path, file, true, main_file);
   if (failure.status) return failure;
   // The heap before everything else that goes to free places, so that it keeps its room.
-  place_heap(heap_place(main_file.end, program.options.heap_size), program.options.heap_size);
+  const uint64_t image_end = image_end_behind(main_file.bias + main_file.layout.low, main_file.end);
+  place_heap(heap_place(std::max(main_file.end, image_end), program.options.heap_size), program.options.heap_size);
   if (main_file.layout.has_interpreter) {
     failure = load_interpreter(path, file, main_file.layout, interpreter);
     if (failure.status) return failure;

@@ -7,7 +7,8 @@ namespace phybin::process {
 
 bool Range::continued_by(const Range& next, uint64_t start) const {
   return kind == next.kind && protection == next.protection && shared == next.shared && device == next.device &&
-         inode == next.inode && (!shared || next.offset - offset == end - start);
+         inode == next.inode && module == next.module &&
+         ((!shared && module == 0) || next.offset - offset == end - start);
 }
 
 void MappingList::set_bounds(uint64_t low, uint64_t high) {

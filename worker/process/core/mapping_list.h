@@ -23,6 +23,7 @@ struct Range {
   int protection = 0;  // the guest's PROT_*
   bool shared = false;
   uint64_t device = 0, inode = 0, offset = 0;  // of the file behind a shared mapping; offset of the range's start
+  uint32_t module = 0;  // number of the file behind a private executable mapping (modules.h); has an offset too
 
   // Whether `next`, which starts where this ends, continues it.
   bool continued_by(const Range& next, uint64_t start) const;
