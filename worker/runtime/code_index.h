@@ -7,7 +7,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
+#include <new>
 #include <vector>
 
 #include "worker/runtime/stub_offsets.h"
@@ -33,14 +35,9 @@ class CodeIndex {
   // there.
   const void* current_table() const { return &current_; }
 
-  void insert(uint64_t guest, uint64_t value) {
-    Table* table = current_.load(std::memory_order_relaxed);
-    if (used_ * 2 >= table->mask) {
-      grow();
-      table = current_.load(std::memory_order_relaxed);
-    }
-    put(*table, guest, value);
-  }
+  void insert(uint64_t guest, uint64_t value) { put(table_with_room(), guest, value, true); }
+  // Leaves what is there.
+  void insert_new(uint64_t guest, uint64_t value) { put(table_with_room(), guest, value, false); }
 
   void remove(uint64_t guest) {
     Table* table = current_.load(std::memory_order_relaxed);
@@ -57,19 +54,38 @@ class CodeIndex {
     std::atomic<uint64_t> key{0};  // guest address + 1; 0: never used
     std::atomic<uint64_t> value{0};
   };
+  // Large enough for most programs, and large enough that calloc() maps it: what is not used costs nothing.
+  static constexpr uint64_t kFirstSize = 8192;
+  struct Free {
+    void operator()(Entry* entries) const { std::free(entries); }
+  };
+  using Entries = std::unique_ptr<Entry[], Free>;
   struct Table {
     uint64_t mask;
-    std::unique_ptr<Entry[]> entries;
+    Entries entries;
   };
   static_assert(sizeof(Entry) == 16 && sizeof(Table) == 16);
 
   static uint64_t hash(uint64_t guest) { return guest * CODE_INDEX_MULTIPLIER >> 32; }
 
-  void put(Table& table, uint64_t guest, uint64_t value) {
+  Table& table_with_room() {
+    Table* table = current_.load(std::memory_order_relaxed);
+    if (used_ * 2 >= table->mask) {
+      grow();
+      table = current_.load(std::memory_order_relaxed);
+    }
+    return *table;
+  }
+
+  void put(Table& table, uint64_t guest, uint64_t value, bool replace) {
     for (uint64_t i = hash(guest);; ++i) {
       Entry& entry = table.entries[i & table.mask];
       const uint64_t key = entry.key.load(std::memory_order_relaxed);
-      if (key == guest + 1) return entry.value.store(value, std::memory_order_release);
+      if (key == guest + 1) {
+        if (replace || entry.value.load(std::memory_order_relaxed) == 0)
+          entry.value.store(value, std::memory_order_release);
+        return;
+      }
       if (key == 0) {
         entry.value.store(value, std::memory_order_relaxed);
         entry.key.store(guest + 1, std::memory_order_release);
@@ -81,13 +97,15 @@ class CodeIndex {
 
   void grow() {
     const Table* old = current_.load(std::memory_order_relaxed);
-    const uint64_t size = old == nullptr ? 2048 : 2 * (old->mask + 1);
-    auto table = std::make_unique<Table>(Table{size - 1, std::make_unique<Entry[]>(size)});
+    const uint64_t size = old == nullptr ? kFirstSize : 2 * (old->mask + 1);
+    auto table =
+        std::make_unique<Table>(Table{size - 1, Entries(static_cast<Entry*>(std::calloc(size, sizeof(Entry))))});
+    if (table->entries == nullptr) throw std::bad_alloc();
     used_ = 0;
     if (old != nullptr) {
       for (uint64_t i = 0; i <= old->mask; ++i) {
         const uint64_t value = old->entries[i].value.load(std::memory_order_relaxed);
-        if (value != 0) put(*table, old->entries[i].key.load(std::memory_order_relaxed) - 1, value);
+        if (value != 0) put(*table, old->entries[i].key.load(std::memory_order_relaxed) - 1, value, true);
       }
     }
     current_.store(table.get(), std::memory_order_release);

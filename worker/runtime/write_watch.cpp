@@ -31,6 +31,7 @@ struct WatchedPage {
 std::map<uint64_t, WatchedPage> pages;                  // by address of the page
 std::map<uint64_t, std::vector<uint64_t>> place_pages;  // protected place -> pages of code that it is a place of
 std::atomic<size_t> protected_places = 0;
+size_t volatile_pages = 0;
 std::atomic<uint64_t> generation = 0;
 
 uint64_t page_of(uint64_t address) { return address & ~(uint64_t{host_page_size()} - 1); }
@@ -76,6 +77,7 @@ bool open_place(uint64_t place) {
     release_places(address, page);
     if (++page.faults >= kFaultsUntilVolatile && !page.is_volatile) {
       page.is_volatile = true;
+      ++volatile_pages;
       page.good_checks = 0;
     }
   }
@@ -171,8 +173,12 @@ Protection protect_pages(const std::vector<WritablePage>& wanted) {
 }
 
 void watch_pages(const std::vector<GuestRange>& ranges, uint32_t region) {
+  const uint64_t page_size = host_page_size();
+  uint64_t last = UINT64_MAX;
   for (const GuestRange& range : ranges) {
-    for (uint64_t address = page_of(range.start); address < range.end; address += host_page_size()) {
+    for (uint64_t address = range.start & ~(page_size - 1); address < range.end; address += page_size) {
+      if (address == last) continue;
+      last = address;
       std::vector<uint32_t>& list = pages[address].regions;
       if (!list.empty() && list.back() == region) continue;
       // Regions that were retired for another page of theirs stay in the list; drop them now and then.
@@ -184,6 +190,7 @@ void watch_pages(const std::vector<GuestRange>& ranges, uint32_t region) {
 }
 
 bool is_volatile_page(uint64_t guest) {
+  if (volatile_pages == 0) return false;
   auto found = pages.find(page_of(guest));
   return found != pages.end() && found->second.is_volatile;
 }
@@ -198,6 +205,7 @@ void note_good_check(uint64_t guest) {
   WatchedPage& page = found->second;
   if (++page.good_checks < kChecksUntilTrusted << std::min(page.relapses, 16u)) return;
   page.is_volatile = false;
+  --volatile_pages;
   page.faults = 0;
   ++page.relapses;
   retire_translations(page);
@@ -241,6 +249,7 @@ void invalidate_code(uint64_t start, uint64_t length) {
         opened.push_back(next->first);
         release_places(next->first, next->second);
       }
+      if (next->second.is_volatile) --volatile_pages;
       next = pages.erase(next);
     }
     if (any) {
