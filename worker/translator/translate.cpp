@@ -245,6 +245,8 @@ void RegionCode::clear() {
   entries.clear();
   slots.clear();
   slot_pairs.clear();
+  address_uses.clear();
+  exits.clear();
   locations.clear();
   instructions.clear();
   guest_ranges.clear();

@@ -38,6 +38,12 @@ struct TranslateInput {
   // Whether there is code already that may be entered at `guest` and takes no flags: the region may end there. Null:
   // there is none. The output depends on the answers.
   bool (*is_known)(uint64_t guest) = nullptr;
+  // For code that is to run at a fixed distance from its module, wherever that is loaded: addresses that guest code
+  // computes from RIP, and return addresses, are made with ADRP (RegionCode::address_uses). Needs `pc` and the window
+  // at addresses that differ from the real ones by a multiple of 4096.
+  bool relative_addresses = false;
+  // For code whose owner knows where direct exits lead: they are single branches (RegionCode::exits), without slots.
+  bool open_exits = false;
   // Measurement only: all flags are made canonical on the hot path of the region's exit (tests/bench).
   bool all_flags_at_exit = false;
 };
@@ -53,6 +59,22 @@ struct SlotUse {
 
 struct SlotPair {
   uint64_t target;  // guest address
+};
+
+// With relative_addresses: the word at `code_offset` is `adrp xN` with an empty displacement, to become the page of
+// `guest`; the instructions that follow add the rest of the address.
+struct AddressUse {
+  uint32_t code_offset;  // bytes
+  uint64_t guest;
+};
+
+// With open_exits: the word at `hot` is B, or BL for a call, with an empty displacement. It may lead to code that
+// takes no flags on entry; all else it reaches through the code at `cold`, which makes the flags canonical and ends
+// in the word at `cold_branch`, a B with an empty displacement. x16, x17 and x30 are free there, but for x30 in
+// calls.
+struct OpenExit {
+  uint32_t hot, cold, cold_branch;  // bytes
+  uint64_t target;                  // guest address
 };
 
 struct RegionEntry {
@@ -76,6 +98,8 @@ struct RegionCode {
   std::vector<RegionEntry> entries;
   std::vector<SlotUse> slots;
   std::vector<SlotPair> slot_pairs;
+  std::vector<AddressUse> address_uses;
+  std::vector<OpenExit> exits;
   std::vector<emit::LocationEntry> locations;  // ascending code_offset
   std::vector<ir::GuestInstruction> instructions;
   std::vector<GuestRange> guest_ranges;  // guest bytes that were read

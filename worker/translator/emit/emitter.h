@@ -71,7 +71,7 @@ struct DeferredEdge {
 // The cold half of a direct exit.
 struct ColdExit {
   a64::Label label;
-  uint16_t pair;
+  uint16_t pair;  // of slots; with open_exits: index into RegionCode::exits
   PendingFlags pending;
 };
 
@@ -125,6 +125,11 @@ class Emitter {
   a64::Vec use_vec(ir::ValueId value);
   bool is_constant(ir::ValueId value) const { return region.ops[value].code == ir::Opcode::kConst; }
   int64_t constant(ir::ValueId value) const { return region.ops[value].imm; }
+  // True for a kGuestAddress that is in no register.
+  bool is_unloaded_address(ir::ValueId value) const {
+    return region.ops[value].code == ir::Opcode::kGuestAddress && values_[value].where == Where::kConst;
+  }
+  uint16_t reads_left(ir::ValueId value) const { return values_[value].remaining; }
   a64::Gpr def(const ir::Op& op);
   a64::Vec def_vec(const ir::Op& op);
   // True when nobody reads the value that this operation defines (its flags may be wanted all the same).
@@ -149,6 +154,13 @@ class Emitter {
   void fault_point();
   // Computes a + (b << aux) + imm of a memory operation into one register (a home, a temporary or kScratch0).
   a64::Gpr address(const ir::Op& op);
+  // reg = a guest address, which may be one inside the module.
+  void load_guest_address(a64::Gpr reg, uint64_t address);
+  // reg = the page of a guest address; only with relative addresses.
+  void load_guest_page(a64::Gpr reg, uint64_t address);
+  bool relative_addresses() const { return input_.relative_addresses; }
+  // The value of a kConst or kGuestAddress operation.
+  void load_constant(a64::Gpr reg, ir::ValueId value);
   bool ordered() const { return options.memory_model == MemoryModel::kTso; }
 
   // ---- Flags (flags.cpp) ------------------------------------------------------------------------------------------
@@ -206,6 +218,8 @@ class Emitter {
   a64::Label block_label(int block) const { return block_labels_[static_cast<std::size_t>(block)]; }
   int current_block() const { return block_; }
   uint16_t new_slot_pair(uint64_t target);
+  // Goes to (or calls) code of the guest address `target`, which is none of the region's.
+  void leave_region(uint64_t target, bool call, const PendingFlags& pending);
   // reg = the first slot of the pair, or the pair's address.
   void load_slot(a64::Gpr reg, uint16_t pair, bool address_only);
   uint16_t add_resume_point(uint64_t address);

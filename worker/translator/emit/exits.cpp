@@ -22,14 +22,6 @@ namespace {
 constexpr unsigned kGuestRsp = 4;
 constexpr auto kLookupOffset = static_cast<int32_t>(offsetof(GuestState, lookup));
 
-void load_guest_address(Emitter& e, Gpr reg, uint64_t address) {
-  if (e.a.mov_imm_words(address) <= 1) {
-    e.a.mov_imm(true, reg, address);
-  } else {
-    e.a.ldr_literal(true, reg, e.a.literal64(address));
-  }
-}
-
 // Jumps (or calls) to the guest address in `target` through the thread's table.
 void probe_table(Emitter& e, Gpr target, bool call) {
   const Label cold = e.a.new_label();
@@ -49,7 +41,7 @@ void probe_table(Emitter& e, Gpr target, bool call) {
 // The guest's return address onto the guest stack, and with the host's onto the shadow stack. Ends with the flags
 // that are pending behind the call.
 Label push_return(Emitter& e, uint64_t return_address, int return_block, ir::FlagMask needs) {
-  load_guest_address(e, kScratch0, return_address);
+  e.load_guest_address(kScratch0, return_address);
   if (e.ordered()) {
     e.a.sub_imm(true, kScratch1, gpr_home(kGuestRsp), 8);
     e.fault_point();
@@ -157,12 +149,22 @@ void Emitter::exit_direct(uint64_t target, const PendingFlags& pending, int from
       entry.af_b = rest.af_b.reg;
     }
   }
-  const uint16_t pair = new_slot_pair(target);
+  leave_region(target, false, rest);
+}
+
+void Emitter::leave_region(uint64_t target, bool call, const PendingFlags& pending) {
   const Label cold = a.new_label();
+  if (input_.open_exits) {
+    cold_exits.push_back({cold, static_cast<uint16_t>(out_.exits.size()), pending});
+    out_.exits.push_back({a.offset(), 0, 0, target});
+    call ? a.bl_offset(0) : a.b_offset(0);
+    return;
+  }
+  const uint16_t pair = new_slot_pair(target);
   load_slot(kScratch1, pair, false);
   a.cbz(true, kScratch1, cold);
-  a.br(kScratch1);
-  cold_exits.push_back({cold, pair, rest});
+  call ? a.blr(kScratch1) : a.br(kScratch1);
+  cold_exits.push_back({cold, pair, pending});
 }
 
 // The cold halves of exits: flags canonical, then the second slot, then the runtime.
@@ -170,7 +172,13 @@ void Emitter::flush_exits() {
   for (std::size_t i = 0; i < cold_exits.size(); ++i) {
     const ColdExit x = cold_exits[i];
     a.bind(x.label);
+    if (input_.open_exits) out_.exits[x.pair].cold = a.offset();
     materialise(x.pending, ir::kAllFlags);
+    if (input_.open_exits) {
+      out_.exits[x.pair].cold_branch = a.offset();
+      a.b_offset(0);
+      continue;
+    }
     load_slot(kScratch1, x.pair, true);
     go_to_stub(Stub::kResolveSlot, false);
   }
@@ -305,12 +313,7 @@ void emit_Call(Emitter& e, const Op& op) {
     e.materialise(pending, e.region.blocks[static_cast<std::size_t>(target_block)].live_in);
     e.a.bl(e.block_label(target_block));
   } else {
-    const uint16_t pair = e.new_slot_pair(target);
-    const Label cold = e.a.new_label();
-    e.load_slot(kScratch1, pair, false);
-    e.a.cbz(true, kScratch1, cold);
-    e.a.blr(kScratch1);
-    e.cold_exits.push_back({cold, pair, pending});
+    e.leave_region(target, true, pending);
   }
   place_return_site(e, site, return_address, return_block);
 }
@@ -332,7 +335,10 @@ void emit_CallThrough(Emitter& e, const Op& op) {
   const uint64_t return_address = e.this_block().fallthrough;
   const int return_block = passes::find_block(e.region, return_address);
   const Label site = push_return(e, return_address, return_block, passes::edge_flags(e.region, return_address));
-  load_guest_address(e, kScratch0, static_cast<uint64_t>(op.imm));
+  const auto pointer = static_cast<uint64_t>(op.imm);
+  const uint32_t in_page = pointer & 0xfff;
+  const bool folds = e.relative_addresses() && !e.ordered() && in_page % 8 == 0;
+  folds ? e.load_guest_page(kScratch0, pointer) : e.load_guest_address(kScratch0, pointer);
   // Should the pointer not be readable, the guest has arrived in the stub.
   LocationEntry entry = e.location(false);
   entry.instruction = e.add_resume_point(static_cast<uint64_t>(e.constant(op.a)));
@@ -340,7 +346,7 @@ void emit_CallThrough(Emitter& e, const Op& op) {
   if (e.ordered()) {
     e.a.ldar(a64::kD, kScratch0, kScratch0);
   } else {
-    e.a.ldr(true, kScratch0, kScratch0);
+    e.a.ldr(true, kScratch0, kScratch0, folds ? in_page : 0);
   }
   probe_table(e, kScratch0, true);
   place_return_site(e, site, return_address, return_block);
@@ -372,13 +378,13 @@ void emit_Return(Emitter& e, const Op& op) {
 
 void emit_Syscall(Emitter& e, const Op&) {
   e.materialise(e.pending_flags(), ir::kAllFlags);
-  load_guest_address(e, kScratch0, e.this_block().fallthrough);
+  e.load_guest_address(kScratch0, e.this_block().fallthrough);
   e.go_to_stub(Stub::kSyscall, false);
 }
 
 void emit_Trap(Emitter& e, const Op& op) {
   e.materialise(e.pending_flags(), ir::kAllFlags);
-  load_guest_address(e, kScratch0, e.instruction_address());
+  e.load_guest_address(kScratch0, e.instruction_address());
   e.a.mov_imm(false, kScratch1, static_cast<uint32_t>(op.aux) | static_cast<uint32_t>(op.imm & 0xff) << 8);
   e.go_to_stub(Stub::kTrap, false);
 }

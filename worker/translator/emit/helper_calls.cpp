@@ -59,7 +59,7 @@ void slow_division(Emitter& e, const ColdPath& cold) {
   const Op& op = e.region.ops[cold.op];
   if (cold.regs[0] != 1) e.a.mov(true, 1, cold.regs[0]);
   e.a.mov_imm(false, 2, op.width | static_cast<unsigned>(op.aux) << 8);
-  e.a.ldr_literal(true, 3, e.a.literal64(e.instruction_address()));
+  e.load_guest_address(3, e.instruction_address());
   e.a.mov_imm(false, kScratch0, static_cast<unsigned>(StateHelper::k_divide));
   e.go_to_stub(Stub::kHelperState, true);
   e.a.b(cold.back);
@@ -82,7 +82,7 @@ void emit_HelperResult2(Emitter& e, const Op& op) {
 void emit_CallState(Emitter& e, const Op& op) {
   for (unsigned r = 0; r < kGuestGprs; ++r) e.evict_home(r);
   prepare_call(e, op);
-  e.a.ldr_literal(true, 3, e.a.literal64(e.instruction_address()));
+  e.load_guest_address(3, e.instruction_address());
   e.a.mov_imm(false, kScratch0, static_cast<uint64_t>(op.imm));
   e.go_to_stub(Stub::kHelperState, true);
   if (op.flags_def != 0) e.set_flags(FlagForm::kCanonical);

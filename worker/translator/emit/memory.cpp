@@ -91,6 +91,18 @@ struct Place {
   int64_t disp = 0;
 };
 
+// RIP-relative: the access holds the address's place in its page, if that is aligned. Pays for up to two accesses.
+bool place_in_page(Emitter& e, const Op& op, uint8_t size, Place& p) {
+  if (!e.relative_addresses() || !e.is_unloaded_address(op.a) || e.reads_left(op.a) > 2) return false;
+  const uint64_t address = static_cast<uint64_t>(e.constant(op.a)) + static_cast<uint64_t>(op.imm);
+  const uint64_t in_page = address & 0xfff;
+  if ((in_page & ((1u << size) - 1)) != 0) return false;
+  e.load_guest_page(kScratch0, address);
+  p.base = kScratch0;
+  p.disp = static_cast<int64_t>(in_page);
+  return true;
+}
+
 // Folds as much of the address as an access of 2^size bytes can take.
 Place place(Emitter& e, const Op& op, uint8_t size) {
   Place p{};
@@ -102,6 +114,7 @@ Place place(Emitter& e, const Op& op, uint8_t size) {
     return p;
   }
   if (op.b == kNoValue) {
+    if (place_in_page(e, op, size, p)) return p;
     const Gpr base = e.use(op.a);
     p.base = base;
     if (fits_disp) {
@@ -185,6 +198,29 @@ void sign_extend_loaded(Emitter& e, const Op& op, Gpr d) {
 
 }  // namespace
 
+void Emitter::load_guest_page(Gpr reg, uint64_t address) {
+  out_.address_uses.push_back({a.offset(), address});
+  a.adrp(reg, 0);
+}
+
+void Emitter::load_guest_address(Gpr reg, uint64_t address) {
+  if (relative_addresses()) {
+    load_guest_page(reg, address);
+    if ((address & 0xfff) != 0) a.add_imm(true, reg, reg, static_cast<uint32_t>(address & 0xfff));
+  } else {
+    load_address_constant(*this, reg, address);
+  }
+}
+
+void Emitter::load_constant(Gpr reg, ir::ValueId value) {
+  const auto imm = static_cast<uint64_t>(constant(value));
+  if (is_constant(value)) {
+    load_address_constant(*this, reg, imm);
+  } else {
+    load_guest_address(reg, imm);
+  }
+}
+
 Gpr Emitter::address(const Op& op) {
   if (op.a == kNoValue && op.b == kNoValue) {
     load_address_constant(*this, kScratch0, static_cast<uint64_t>(op.imm));
@@ -228,13 +264,8 @@ void emit_SetGpr(Emitter& e, const Op& op) {
   auto& v = e.values_[op.a];
   if (v.where == Where::kHome && v.reg == op.aux) return;
   if (v.where == Where::kConst) {
-    const auto imm = static_cast<uint64_t>(e.constant(op.a));
     e.evict_home(op.aux);
-    if (e.a.mov_imm_words(imm) > 1) {
-      e.a.ldr_literal(true, gpr_home(op.aux), e.a.literal64(imm));
-    } else {
-      e.a.mov_imm(true, gpr_home(op.aux), imm);
-    }
+    e.load_constant(gpr_home(op.aux), op.a);
     if (v.remaining > 1) {
       v.where = Where::kHome;
       v.reg = op.aux;

@@ -181,12 +181,7 @@ a64::Gpr Emitter::use(ValueId value) {
       return v.reg;
     case Where::kConst: {
       const a64::Gpr reg = allocate();
-      const auto imm = static_cast<uint64_t>(constant(value));
-      if (a.mov_imm_words(imm) > 1) {
-        a.ldr_literal(true, reg, a.literal64(imm));
-      } else {
-        a.mov_imm(true, reg, imm);
-      }
+      load_constant(reg, value);
       v.where = Where::kTemp;
       v.reg = reg;
       temp_[reg] = value;
@@ -225,7 +220,7 @@ a64::Gpr Emitter::use(ValueId value) {
 }
 
 a64::Gpr Emitter::use_or_zero(ValueId value) {
-  if (values_[value].where == Where::kConst && constant(value) == 0) return a64::kZr;
+  if (is_constant(value) && values_[value].where == Where::kConst && constant(value) == 0) return a64::kZr;
   return use(value);
 }
 
@@ -513,7 +508,9 @@ Source Emitter::source_of(ValueId value) {
     case Where::kTemp:
       return {Source::Kind::kRegister, v.reg, 0};
     case Where::kConst:
-      return {Source::Kind::kConstant, 31, constant(value)};
+      // Of an address as well as of a number: PF and AF depend on its low byte alone, which is the same wherever the
+      // module is loaded.
+      return {Source::Kind::kConstant, 31, relative_addresses() ? constant(value) & 0xff : constant(value)};
     case Where::kOffset:
       return {Source::Kind::kOffset, gpr_home(v.reg), v.offset};
     case Where::kSpill:
