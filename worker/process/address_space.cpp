@@ -37,8 +37,8 @@ constexpr uint64_t kLowest = 0x10000;  // vm.mmap_min_addr of most systems
 
 }  // namespace
 
-std::mutex change_lock;
-std::mutex list_lock;
+runtime::Lock change_lock;
+runtime::Lock list_lock;
 MappingList mappings;
 
 namespace {

@@ -8,11 +8,12 @@
 #include <vector>
 
 #include "worker/process/core/mapping_list.h"
+#include "worker/runtime/lock.h"
 
 namespace phybin::process {
 
-extern std::mutex change_lock;  // one change of mappings at a time
-extern std::mutex list_lock;    // `mappings` and what the heap's functions keep; the last lock taken
+extern runtime::Lock change_lock;  // one change of mappings at a time
+extern runtime::Lock list_lock;    // `mappings` and what the heap's functions keep; the last lock taken
 extern MappingList mappings;
 
 // Maps at exactly `address` if nothing is there: -EEXIST otherwise. Kernels before 4.17 and qemu take the flag for a

@@ -114,7 +114,8 @@ int run_thread(GuestState& state) {
   start_thread_signals(thread);
   thread.ended = false;
   while (!thread.ended) {
-    service_signals(thread);
+    if (thread.attention.load() != 0 || thread.has_fault || thread.pending.load() != 0 || thread.held != 0)
+      service_signals(thread);
     thread.kernel_write_count.store(0, std::memory_order_release);
     // Order matters: tables are cleared of what was retired up to `epoch`; what is found afterwards may be retired
     // before in_code is set, and then the epoch has changed. Who retires code raises the epoch before looking at
@@ -132,17 +133,14 @@ int run_thread(GuestState& state) {
       continue;
     }
     const uint64_t reason = phybin_enter(&state, code.host);
-    if (reason >= EXIT_FAULT)
-      rebuild_state(thread);
-    else if (reason == EXIT_SLOT)
-      state.rip = target_of_slot(thread.slot, state.rip);
+    if (reason >= EXIT_FAULT) rebuild_state(thread);
     thread.in_code.store(0);
     switch (reason) {
       case EXIT_LOOKUP:
         ++counts.lookups;
         break;
       case EXIT_SLOT:
-        if (find_or_translate(state.rip).host != 0) link_slot(thread.slot, state.rip);
+        link_slot(thread.slot, state.rip);
         break;
       case EXIT_SYSCALL:
         // A signal that came before the call is delivered before it.

@@ -27,6 +27,22 @@ using proto::ImageVariant;
 static_assert(proto::kImageIndexMultiplier == CODE_INDEX_MULTIPLIER);
 static_assert(sizeof(ImageSlotPair) == kSlotPairBytes);
 
+// Where an image is mapped, for readers without the lock, stubs.S among them. A place is free while its end is 0.
+struct ImagePlaceInMemory {
+  std::atomic<uint64_t> start, end, text;
+};
+static_assert(sizeof(ImagePlaceInMemory) == 24);
+constexpr size_t kMostImages = 1024;
+
+}  // namespace
+
+extern "C" {
+ImagePlaceInMemory phybin_image_places[kMostImages];
+std::atomic<size_t> phybin_image_place_count = 0;
+}
+
+namespace {
+
 // As stubs.S reads it.
 struct ImageRange {
   uint64_t start;  // of the module's text, guest address
@@ -67,14 +83,6 @@ struct Image {
 // By number; null once freed. Few, so searched from front to back.
 std::vector<Image*> images;
 
-// Where images are mapped, for readers without the lock. A place is free while its end is 0.
-struct ImagePlaceInMemory {
-  std::atomic<uint64_t> start, end, text;
-};
-constexpr size_t kMostImages = 1024;
-ImagePlaceInMemory mapped[kMostImages];
-std::atomic<size_t> mapped_count = 0;
-
 // Tables that were replaced: threads may be reading them.
 struct OldTable {
   ImageTable* table;
@@ -89,30 +97,32 @@ proto::ImageVariantIndex variant_in_use() {
 }
 
 const ImagePlaceInMemory* place_of(uint64_t host) {
-  const size_t count = mapped_count.load(std::memory_order_acquire);
+  const size_t count = phybin_image_place_count.load(std::memory_order_acquire);
   for (size_t i = 0; i < count; ++i) {
-    const uint64_t end = mapped[i].end.load(std::memory_order_acquire);
-    if (host < end && host >= mapped[i].start.load(std::memory_order_relaxed)) return &mapped[i];
+    const uint64_t end = phybin_image_places[i].end.load(std::memory_order_acquire);
+    if (host < end && host >= phybin_image_places[i].start.load(std::memory_order_relaxed))
+      return &phybin_image_places[i];
   }
   return nullptr;
 }
 
 // False if there are too many.
 bool note_place(const Image& image) {
-  const size_t count = mapped_count.load();
+  const size_t count = phybin_image_place_count.load();
   size_t i = 0;
-  while (i < count && mapped[i].end.load() != 0) ++i;
+  while (i < count && phybin_image_places[i].end.load() != 0) ++i;
   if (i == kMostImages) return false;
-  mapped[i].start.store(image.base);
-  mapped[i].text.store(image.text);
-  mapped[i].end.store(image.end, std::memory_order_release);
-  if (i == count) mapped_count.store(count + 1, std::memory_order_release);
+  phybin_image_places[i].start.store(image.base);
+  phybin_image_places[i].text.store(image.text);
+  phybin_image_places[i].end.store(image.end, std::memory_order_release);
+  if (i == count) phybin_image_place_count.store(count + 1, std::memory_order_release);
   return true;
 }
 
 void forget_place(const Image& image) {
-  for (size_t i = 0; i < mapped_count.load(); ++i) {
-    if (mapped[i].end.load() == image.end && mapped[i].start.load() == image.base) mapped[i].end.store(0);
+  for (size_t i = 0; i < phybin_image_place_count.load(); ++i) {
+    if (phybin_image_places[i].end.load() == image.end && phybin_image_places[i].start.load() == image.base)
+      phybin_image_places[i].end.store(0);
   }
 }
 
@@ -271,11 +281,6 @@ CodeAddress find_in_images(uint64_t guest) {
 }
 
 bool is_image_address(uint64_t host) { return place_of(host) != nullptr; }
-
-uint64_t target_of_slot(uint64_t slot, uint64_t word) {
-  const ImagePlaceInMemory* place = place_of(slot);
-  return place != nullptr ? place->text.load(std::memory_order_relaxed) + word : word;
-}
 
 bool locate_in_images(uint64_t host, KnownPlace& out) {
   const Image* image = image_of(host);

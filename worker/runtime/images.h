@@ -39,9 +39,6 @@ bool vacate_images(uint64_t start, uint64_t end);
 CodeAddress find_in_images(uint64_t guest);
 // Lock-free and async-signal-safe.
 bool is_image_address(uint64_t host);
-// The guest address that the pair of slots at `slot` leads to; `word` is its third word. In an image that is
-// relative. While Thread::in_code is set.
-uint64_t target_of_slot(uint64_t slot, uint64_t word);
 
 // With the code lock held:
 bool locate_in_images(uint64_t host, KnownPlace& out);

@@ -1,10 +1,6 @@
 // See regions.h.
 #include "worker/runtime/regions.h"
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -15,6 +11,7 @@
 #include "worker/runtime/code_index.h"
 #include "worker/runtime/guarded_translate.h"
 #include "worker/runtime/images.h"
+#include "worker/runtime/lock.h"
 #include "worker/runtime/thread.h"
 #include "worker/runtime/write_watch.h"
 #include "worker/translator/decode/instruction.h"
@@ -23,6 +20,7 @@ namespace phybin::runtime {
 
 Config config;
 Counters counts;
+std::atomic<uint64_t> code_epoch = 1;
 
 namespace {
 
@@ -35,16 +33,7 @@ struct CheckedBytes {
   std::vector<uint8_t> bytes;  // range after range
 };
 
-// The code lock. A translation takes it several times, mostly free: an exchange is a tenth of pthread_mutex_lock().
-enum : uint32_t { kFree, kHeld, kWaitedFor };
-std::atomic<uint32_t> code_lock = kFree;
-
-void wait_for_code_lock() {
-  while (code_lock.exchange(kWaitedFor, std::memory_order_acquire) != kFree)
-    syscall(SYS_futex, &code_lock, FUTEX_WAIT_PRIVATE, kWaitedFor, nullptr, nullptr, 0);
-}
-
-std::atomic<uint64_t> epoch = 1;
+Lock code_lock;
 
 CodeIndex index;
 std::vector<RegionRecord> regions;
@@ -138,14 +127,14 @@ void retire_chunk(Chunk& chunk) {
     if (record.linked) forget_links(record.target, chunk.id);
   }
   chunk.retired = true;
-  chunk.retire_epoch = epoch.load() + 1;  // of the finish_retiring() that follows
+  chunk.retire_epoch = code_epoch.load() + 1;  // of the finish_retiring() that follows
   ++counts.chunks_retired;
   if (current_chunk == &chunk) current_chunk = nullptr;
 }
 
 // The oldest epoch that some thread may still be executing or pointing into.
 uint64_t passed_by_all() {
-  uint64_t oldest = epoch.load();
+  uint64_t oldest = code_epoch.load();
   for_each_thread(
       [](Thread& thread, void* data) {
         auto* result = static_cast<uint64_t*>(data);
@@ -317,19 +306,9 @@ CodeAddress find_checked(std::unordered_map<uint64_t, uint32_t>& map, uint64_t g
 
 CodeLock::CodeLock() { lock_code(); }
 CodeLock::~CodeLock() { unlock_code(); }
-
-void lock_code() {
-  uint32_t expected = kFree;
-  if (!code_lock.compare_exchange_strong(expected, kHeld, std::memory_order_acquire)) wait_for_code_lock();
-}
-
-void unlock_code() {
-  if (code_lock.exchange(kFree, std::memory_order_release) == kWaitedFor)
-    syscall(SYS_futex, &code_lock, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
-}
-
+void lock_code() { code_lock.lock(); }
+void unlock_code() { code_lock.unlock(); }
 const RegionRecord& region_record(uint32_t region) { return regions[region]; }
-uint64_t retire_epoch() { return epoch.load(); }
 
 KnownPair pair_of_chunk(PairRef ref) {
   Chunk& chunk = *chunks[ref.owner];
@@ -448,7 +427,7 @@ void retire_regions(const std::vector<uint32_t>& list) {
 }
 
 void finish_retiring() {
-  epoch.fetch_add(1);
+  code_epoch.fetch_add(1);
   for_each_thread(
       [](Thread& thread, void*) {
         if (thread.in_code.load() != 0) raise_safepoint(thread);

@@ -5,6 +5,7 @@
 // never held while guest memory is read, nor while waiting for another thread.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -44,7 +45,8 @@ void use_barriers(uint64_t host, uint64_t guest);
 // ---- Retiring (design: docs/design.md, "Retiring code") ---------------------------------------------------------
 
 // Number of the last retirement; a thread whose passed_epoch is older must clear its tables before it enters code.
-uint64_t retire_epoch();
+extern std::atomic<uint64_t> code_epoch;
+inline uint64_t retire_epoch() { return code_epoch.load(); }
 // With the code lock held: nothing leads to these regions any more once finish_retiring() has been called.
 void retire_regions(const std::vector<uint32_t>& regions);
 // After any number of the above: makes all threads pass a safepoint. With the code lock held.

@@ -4,7 +4,6 @@
 // dispatcher has delivered it, so order, queueing and choice of thread stay the kernel's.
 #include "worker/runtime/signals.h"
 
-#include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "worker/runtime/lock.h"
 #include "worker/runtime/regions.h"
 #include "worker/runtime/runtime.h"
 #include "worker/runtime/signal_state.h"
@@ -19,7 +19,7 @@
 namespace phybin::runtime {
 namespace {
 
-pthread_mutex_t action_mutex = PTHREAD_MUTEX_INITIALIZER;
+Lock action_lock;
 ActionTable process_actions;
 
 ActionTable& action_table() {
@@ -29,7 +29,7 @@ ActionTable& action_table() {
 
 constexpr uint64_t kDefault = 0, kIgnore = 1;
 
-// With action_mutex held.
+// With action_lock held.
 GuestAction& action_of(int signal) {
   ActionTable& table = action_table();
   if ((table.known & signal_bit(signal)) == 0) {
@@ -59,7 +59,7 @@ void default_action(int signal) {
 // `fault`: what the signal stems from, or null for one that was sent.
 void deliver(Thread& thread, const SignalInfo& info, const Fault* fault) {
   const int signal = info.signal;
-  pthread_mutex_lock(&action_mutex);
+  action_lock.lock();
   GuestAction& current = action_of(signal);
   const GuestAction action = current;
   const bool handled = action.handler != kDefault && action.handler != kIgnore;
@@ -67,7 +67,7 @@ void deliver(Thread& thread, const SignalInfo& info, const Fault* fault) {
     current.handler = kDefault;
     set_host_disposition(signal, current);
   }
-  pthread_mutex_unlock(&action_mutex);
+  action_lock.unlock();
 
   if (fault != nullptr && (!handled || (thread.guest_mask & signal_bit(signal)) != 0)) die_of_signal(signal);
   if (action.handler == kDefault) return default_action(signal);
@@ -91,8 +91,8 @@ bool take_held(Thread& thread, SignalInfo& info) {
 
 }  // namespace
 
-void lock_signals() { pthread_mutex_lock(&action_mutex); }
-void unlock_signals() { pthread_mutex_unlock(&action_mutex); }
+void lock_signals() { action_lock.lock(); }
+void unlock_signals() { action_lock.unlock(); }
 
 uint64_t host_mask(uint64_t guest_mask) { return guest_mask & ~kWorkerSignals; }
 
@@ -129,9 +129,9 @@ void signals_after_fork_child() {
 }
 
 void take_own_actions(GuestState& child) {
-  pthread_mutex_lock(&action_mutex);
+  action_lock.lock();
   thread_of(child).own_actions = new ActionTable(action_table());
-  pthread_mutex_unlock(&action_mutex);
+  action_lock.unlock();
 }
 
 void drop_own_actions(Thread& thread) { delete thread.own_actions; }
@@ -192,14 +192,14 @@ int64_t sys_rt_sigaction(int signal, uint64_t action, uint64_t old_action, size_
   GuestAction wanted;
   if (action != 0 && !read_guest(action, wanted)) return -EFAULT;
   wanted.mask &= ~kUnblockable;
-  pthread_mutex_lock(&action_mutex);
+  action_lock.lock();
   GuestAction& current = action_of(signal);
   const GuestAction before = current;
   if (action != 0) {
     current = wanted;
     set_host_disposition(signal, wanted);
   }
-  pthread_mutex_unlock(&action_mutex);
+  action_lock.unlock();
   if (old_action != 0 && !write_guest(old_action, before)) return -EFAULT;
   return 0;
 }

@@ -135,13 +135,54 @@ FUNCTION phybin_leave
   b save_and_leave
   .endm
 
-// The first slot of the pair was empty; flags are canonical now, so the second one will do.
+// The first slot of the pair was empty; flags are canonical now, so the second one will do. If that is empty too, the
+// target is looked up, and most often that is all: most slots are used a few times, when a program starts, and to link
+// one costs as much as ten look-ups (and a private page of an image). Every eighth use of a slot whose target stands
+// in the thread's table, so was jumped to before, links it; and every sixteenth of the others, since targets can drive
+// each other out of the table forever.
 FUNCTION phybin_stub_resolve_slot   // x17 = slot pair
   ldr x16, [x17, #8]
   cbz x16, 1f
   br x16
 1:
-  ldr x16, [x17, #16]
+  ldr x16, [x17, #16]               // target; in an image relative to its module's text
+  adrp x7, phybin_image_place_count
+  ldr x7, [x7, #:lo12:phybin_image_place_count]
+  cbz x7, 4f
+  adrp x6, phybin_image_places
+  add x6, x6, #:lo12:phybin_image_places
+2:
+  ldp x4, x5, [x6], #24             // start, end
+  sub x4, x17, x4
+  sub x5, x17, x5
+  bic x5, x5, x4
+  tbnz x5, #63, 3f
+  sub x7, x7, #1
+  cbnz x7, 2b
+  b 4f
+3:
+  ldr x4, [x6, #-8]                 // text
+  add x16, x16, x4
+4:
+  mov x7, #THREAD_RESOLVED
+  ldr x6, [STATE, x7]
+  add x6, x6, #1
+  str x6, [STATE, x7]
+  ubfiz x5, x16, #4, #LOOKUP_MASK_BITS
+  add x5, STATE, x5
+  ldp x7, x30, [x5, #STATE_LOOKUP]
+  and x7, x7, #0x7fffffffffffffff
+  sub x7, x7, x16
+  cbz x7, 6f
+  and x6, x6, #15
+  cbz x6, 5f
+  mov x17, x5
+  b lookup_in_process
+6:
+  and x6, x6, #7
+  cbz x6, 5f
+  br x30
+5:
   mov x7, #THREAD_SLOT
   str x17, [STATE, x7]
   str x16, [STATE, #STATE_RIP]
@@ -174,6 +215,7 @@ FUNCTION phybin_stub_lookup         // x16 = target, canonical flags
   cbnz x7, 1f
   br x30
 1:
+lookup_in_process:                  // x17 = entry of the thread's table - STATE_LOOKUP
   mov x7, #THREAD_CODE_INDEX
   ldr x7, [STATE, x7]
   ldr x7, [x7]

@@ -55,6 +55,7 @@ struct Thread {
   uint64_t slot = 0;       // of EXIT_SLOT
 
   const void* code_index = nullptr;  // CodeIndex::current_table(), for the stubs
+  uint64_t resolved = 0;             // counts uses of empty slots (stubs.S)
 
   // Safepoints. `attention` is set before the poll page is made inaccessible.
   std::atomic<uint32_t> attention = 0;

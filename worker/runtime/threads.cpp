@@ -2,7 +2,6 @@
 //
 // One mapping holds a thread's poll page, its GuestState and the rest of Thread; the shadow stack has a mapping of
 // its own between inaccessible pages, because overflow and underflow are noticed by faulting.
-#include <pthread.h>
 #include <sys/mman.h>
 
 #include <cstddef>
@@ -11,6 +10,7 @@
 
 #include "worker/runtime/cpuid.h"
 #include "worker/runtime/helpers/x87_ops.h"
+#include "worker/runtime/lock.h"
 #include "worker/runtime/regions.h"
 #include "worker/runtime/runtime.h"
 #include "worker/runtime/signal_state.h"
@@ -37,6 +37,7 @@ static_assert(offsetof(Thread, leave_helper) == THREAD_LEAVE_HELPER);
 static_assert(offsetof(Thread, pending) == THREAD_PENDING);
 static_assert(offsetof(Thread, trap_info) == THREAD_TRAP_INFO && offsetof(Thread, slot) == THREAD_SLOT);
 static_assert(offsetof(Thread, code_index) == THREAD_CODE_INDEX);
+static_assert(offsetof(Thread, resolved) == THREAD_RESOLVED);
 
 thread_local Thread* this_thread = nullptr;
 
@@ -44,7 +45,7 @@ namespace {
 
 constexpr size_t kShadowBytes = 64 << 10;
 
-pthread_mutex_t list_mutex = PTHREAD_MUTEX_INITIALIZER;
+Lock list_lock;
 Thread* first_thread = nullptr;
 
 size_t round_up(size_t value, size_t unit) { return (value + unit - 1) / unit * unit; }
@@ -167,8 +168,8 @@ void clear_code_tables(Thread& thread) {
   }
 }
 
-void lock_thread_list() { pthread_mutex_lock(&list_mutex); }
-void unlock_thread_list() { pthread_mutex_unlock(&list_mutex); }
+void lock_thread_list() { list_lock.lock(); }
+void unlock_thread_list() { list_lock.unlock(); }
 
 void for_each_thread(void (*visit)(Thread& thread, void* data), void* data) {
   lock_thread_list();

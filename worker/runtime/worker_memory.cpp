@@ -1,4 +1,4 @@
-// See worker_memory.h. A sorted array under a spin lock: there are few ranges, they change rarely, and guest mmap
+// See worker_memory.h. A sorted array under a lock: there are few ranges, they change rarely, and guest mmap
 // calls ask often.
 #include "worker/runtime/worker_memory.h"
 
@@ -6,8 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <vector>
+
+#include "worker/runtime/lock.h"
 
 namespace phybin::runtime {
 namespace {
@@ -16,21 +17,7 @@ struct Range {
   uint64_t start, end;
 };
 
-class SpinLock {
- public:
-  void lock() {
-    while (flag_.test_and_set(std::memory_order_acquire)) flag_.wait(true);
-  }
-  void unlock() {
-    flag_.clear(std::memory_order_release);
-    flag_.notify_one();
-  }
-
- private:
-  std::atomic_flag flag_;
-};
-
-SpinLock list_lock;
+Lock list_lock;
 std::vector<Range>& ranges() {
   static std::vector<Range> list;
   return list;
