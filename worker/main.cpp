@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "worker/cache/cache.h"
 #include "worker/config/options.h"
 #include "worker/process/address_space.h"
 #include "worker/process/cpu.h"
@@ -194,6 +195,8 @@ int start(int argc, char** argv) {
     config.trace_region = process::trace_region;
   }
 
+  const char* runtime_folder = request.secure ? nullptr : variable(environment, "XDG_RUNTIME_DIR");
+  cache::prepare(options, request.secure, runtime_folder, config);
   runtime::initialise(config);
 
   process::Failure failure = process::load_program(request);

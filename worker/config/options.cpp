@@ -84,11 +84,31 @@ constexpr uint64_t kMegabyte = 1ull << 20, kTerabyte = 1ull << 40;
 bool set_cache(Options& options, std::string_view text) {
   if (text == "auto")
     options.shared_translation_cache = SharedCache::kAuto;
+  else if (text == "on")
+    options.shared_translation_cache = SharedCache::kOn;
+  else if (text == "read")
+    options.shared_translation_cache = SharedCache::kRead;
   else if (text == "off")
     options.shared_translation_cache = SharedCache::kOff;
   else
     return false;
   return true;
+}
+
+bool set_daemon_socket(Options& options, std::string_view text) {
+  constexpr size_t kLongest = 107;  // sockaddr_un
+  if (text == "default")
+    text = {};
+  else if (text.empty() || text[0] != '/' || text.size() > kLongest || text.find('\0') != text.npos)
+    return false;
+  options.daemon_socket = text;
+  return true;
+}
+
+bool set_daemon_timeout(Options& options, std::string_view text) {
+  auto value = parse_number(text, 10'000);
+  if (value) options.daemon_timeout = static_cast<unsigned>(*value);
+  return value.has_value();
 }
 
 bool set_memory_model(Options& options, std::string_view text) {
@@ -184,14 +204,21 @@ bool set_program_fd(Options& options, std::string_view text) {
 }
 
 constexpr OptionSpec kOptions[] = {
-    {"shared_translation_cache", "auto, off", "auto", "on read", kEverywhere, set_cache,
-     "shared translations of the daemon; without a daemon every value means private translations only"},
+    {"shared_translation_cache", "auto, on, read, off", "auto", "", kEverywhere, set_cache,
+     "shared translations of the daemon: use them and say what is missing (on), use them only (read), private "
+     "translations only (off), as the daemon decides (auto); without a daemon every value means off"},
+    {"daemon_socket", "default, an absolute path", "default", "", kEverywhere, set_daemon_socket,
+     "where the daemon listens; by default the system's, or else the user's own"},
+    {"daemon_timeout", "0 to 10000", "20", "", kEverywhere, set_daemon_timeout,
+     "milliseconds that the start of a program waits for the daemon at most"},
     {"fast_math", "off, on", "off", "", kEverywhere, set_switch<&Options::fast_math>,
      "give up bit-exact NaNs and denormal corner cases where they cost"},
     {"no_sse_check", "off, on", "off", "", kEverywhere, set_switch<&Options::no_sse_check>,
      "no fault for misaligned movaps-style operands, no tracking of MXCSR exception flags"},
     {"trace_instruction", "off, on, FILE; on and FILE with ,0xSTART-0xEND or ,FUNCTION", "off", "", kEverywhere,
-     set_trace, "print each guest instruction reached and the code made of it, to stderr or behind FILE's end"},
+     set_trace,
+     "print each guest instruction reached and the code made of it, to stderr or behind FILE's end; "
+     "programs that are traced use no shared translations, which would not show"},
     {"enable_gpu_direct", "off", "off", "on", kEverywhere, set_gpu_direct,
      "device memory of /dev/kfd and /dev/dri goes to the guest untouched"},
     {"memory_model", "auto, tso, weak", "auto", "", kEverywhere, set_memory_model,

@@ -24,6 +24,8 @@ struct Trace {
 
 struct Options {
   SharedCache shared_translation_cache = SharedCache::kAuto;
+  std::string daemon_socket;     // empty: the system's daemon, or else the user's own
+  unsigned daemon_timeout = 20;  // milliseconds
   bool fast_math = false;
   bool no_sse_check = false;
   Trace trace_instruction;

@@ -30,6 +30,7 @@ struct Module {
 
 ImageSource source;
 std::vector<Module> modules;
+bool has_new_offers = false;
 size_t modules_checked = 16;  // when there are so many, those that are gone are dropped
 
 bool failed(int64_t result) { return result < 0 && result >= -4095; }
@@ -88,6 +89,14 @@ void attach(Module& module) {
   module.text = text;
   module.image_end = place != 0 ? end : 0;
   runtime::attach_image({base, text});
+  source.image_attached();
+}
+
+void attach_missing_images() {
+  has_new_offers = false;
+  for (Module& module : modules) {
+    if (module.text == 0 && is_still_mapped(module)) attach(module);
+  }
 }
 
 }  // namespace
@@ -158,21 +167,18 @@ void module_mapped(const ModuleFile& file, uint64_t start, uint64_t length, uint
   std::erase_if(modules, [=](const Module& m) { return m.start < start + length && start < m.start + m.length; });
   attach(modules.emplace_back(
       Module{.file = file.file, .number = file.number, .start = start, .length = length, .offset = offset}));
+  if (has_new_offers) attach_missing_images();
 }
 
-void leave_all_images() {
+void note_new_offers() { has_new_offers = true; }
+
+void follow_image_policy() {
   std::lock_guard changing(change_lock);
+  if (source.may_use_images()) return attach_missing_images();
   for (Module& module : modules) {
     if (module.text != 0 && runtime::has_image(module.text)) module.text = module.image_end = 0;
   }
   runtime::leave_images();
-}
-
-void attach_missing_images() {
-  std::lock_guard changing(change_lock);
-  for (Module& module : modules) {
-    if (module.text == 0 && is_still_mapped(module)) attach(module);
-  }
 }
 
 void image_unmapped(uint64_t start, uint64_t end) {

@@ -21,16 +21,18 @@ struct OfferedImage {
   const proto::ImageHeader* header;  // checked
 };
 
-// Where images come from; all null as long as there are none. Called with `change_lock` held.
+// Where images come from; all null as long as there is no such place. Called with `change_lock` held.
 struct ImageSource {
-  // The program was opened; nothing is mapped yet.
+  // The program was opened; nothing is mapped yet. May set the source anew.
   void (*program_opened)(int fd, const struct stat& status, const char* name) = nullptr;
+  // The policy in force.
+  bool (*may_use_images)() = nullptr;
   bool (*find_image)(const proto::FileKey& file, OfferedImage& out) = nullptr;
   // A file was mapped executable from descriptor `fd`. Its number for Config::translated, not 0; or 0 if nobody wants
   // to know what is translated in it.
   uint32_t (*module_mapped)(const proto::FileKey& file, int fd) = nullptr;
+  void (*image_attached)() = nullptr;
 };
-// Before the program is loaded.
 void set_image_source(const ImageSource& source);
 
 proto::FileKey file_key(const struct stat& status);
@@ -54,10 +56,11 @@ ModuleFile module_of_mapping(int protection, int flags, int fd);
 // It was mapped and put into the list.
 void module_mapped(const ModuleFile& file, uint64_t start, uint64_t length, uint64_t offset);
 
-// Leaves all images; attaches those that are offered to the modules that have none. What was left for another reason
-// than leave_all_images() is not attached again.
-void leave_all_images();
-void attach_missing_images();
+// From the source's functions: images were offered of modules that may be mapped already.
+void note_new_offers();
+// The policy has changed: leaves all images, or attaches those that are offered to the modules that have none. What
+// was left for another reason is not attached again.
+void follow_image_policy();
 
 // For the runtime (Config::image_unmapped).
 void image_unmapped(uint64_t start, uint64_t end);

@@ -153,8 +153,9 @@ struct Counters {
   uint64_t slots_linked;
   uint64_t images, image_bytes;  // attached now
   uint64_t image_links;          // slots of images that were linked
-  uint64_t lookups;  // slow ones, in C++
+  uint64_t lookups;              // slow ones, in C++
   uint64_t signals_delivered;
+  uint64_t threads;  // that exist now
 };
 Counters counters();
 

@@ -61,6 +61,13 @@ void (*const kStubAddresses[])() = {
 static_assert(X87_C1_BIT == ::phybin::x87::kC1Bit && X87_PRECISION_BIT == ::phybin::x87::kStatusBit + 5);
 static_assert(sizeof kStubAddresses / sizeof kStubAddresses[0] == static_cast<size_t>(Stub::kCount));
 
+// With the list locked; counters are read under another lock.
+void count_threads(int change) {
+  std::atomic_ref<uint64_t> threads(counts.threads);
+  threads.store(threads.load(std::memory_order_relaxed) + static_cast<uint64_t>(int64_t{change}),
+                std::memory_order_relaxed);
+}
+
 // What tables of zeros lack to be empty. Zero is the key of guest address 0, and only the first entry of the lookup
 // table is asked for that: in all others zero matches nothing, so that their pages stay untouched.
 void make_code_tables_empty(Thread& thread) {
@@ -109,6 +116,7 @@ GuestState* create_thread_state() {
   thread->next = first_thread;
   if (first_thread != nullptr) first_thread->previous = thread;
   first_thread = thread;
+  count_threads(1);
   unlock_thread_list();
   return &thread->state;
 }
@@ -137,6 +145,7 @@ void destroy_thread_state(GuestState* state) {
   if (thread->previous != nullptr) thread->previous->next = thread->next;
   if (thread->next != nullptr) thread->next->previous = thread->previous;
   if (first_thread == thread) first_thread = thread->next;
+  count_threads(-1);
   unlock_thread_list();
   drop_own_actions(*thread);
   unmap_worker_memory(thread->shadow_mapping, shadow_stack_bytes());
@@ -187,6 +196,7 @@ void keep_only_this_thread() {
     thread = next;
   }
   first_thread = this_thread;
+  counts.threads = 1;
   if (this_thread != nullptr) this_thread->next = this_thread->previous = nullptr;
 }
 

@@ -130,16 +130,17 @@ void leave_process(int status) {
     timespec used;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
     char text[512];
-    int length = snprintf(text, sizeof text,
-                          "phybin[%d]: %lu guest instructions (%lu bytes) translated in %lu regions to %lu bytes of "
-                          "code, %lu KiB of code "
-                          "memory; %lu lookups, %lu links, %lu write faults, %lu alignment faults, %lu regions "
-                          "invalidated, %lu signals; "
-                          "%ld.%06ld s of processor time\n",
-                          getpid(), counters.guest_instructions, counters.guest_bytes, counters.regions,
-                          counters.code_bytes, counters.code_memory >> 10, counters.lookups, counters.slots_linked,
-                          counters.write_faults, counters.alignment_faults, counters.regions_invalidated,
-                          counters.signals_delivered, used.tv_sec, used.tv_nsec / 1000);
+    int length =
+        snprintf(text, sizeof text,
+                 "phybin[%d]: %lu guest instructions (%lu bytes) translated in %lu regions to %lu bytes of "
+                 "code, %lu KiB of code "
+                 "memory; %lu lookups, %lu links, %lu write faults, %lu alignment faults, %lu regions "
+                 "invalidated, %lu signals; %lu images (%lu KiB) attached, %lu links in images; "
+                 "%ld.%06ld s of processor time\n",
+                 getpid(), counters.guest_instructions, counters.guest_bytes, counters.regions, counters.code_bytes,
+                 counters.code_memory >> 10, counters.lookups, counters.slots_linked, counters.write_faults,
+                 counters.alignment_faults, counters.regions_invalidated, counters.signals_delivered, counters.images,
+                 counters.image_bytes >> 10, counters.image_links, used.tv_sec, used.tv_nsec / 1000);
     raw_syscall(SYS_write, extend(process::message_descriptor()), word(text), static_cast<uint64_t>(length));
   }
   for (;;) raw_syscall(SYS_exit_group, extend(status));
