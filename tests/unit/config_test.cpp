@@ -111,9 +111,25 @@ TEST(Config, NotImplementedIsSaidAndNotTaken) {
   EXPECT_NE(joined(file("mem_alias_check = on\n", options)).find("not implemented yet"), std::string::npos);
   EXPECT_FALSE(options.mem_alias_check);
   EXPECT_NE(command_line({"--enable-gpu-direct", "p"}, options).error.find("not implemented yet"), std::string::npos);
-  EXPECT_NE(command_line({"--shared-translation-cache=read", "p"}, options).error.find("not implemented yet"),
-            std::string::npos);
   EXPECT_NE(help_text().find("not implemented yet"), std::string::npos);
+}
+
+TEST(Config, SharedCache) {
+  Options options;
+  EXPECT_EQ(options.daemon_timeout, 20u);
+  EXPECT_EQ(
+      joined(file("shared_translation_cache = read\ndaemon_timeout = 5\ndaemon_socket = /run/d.sock\n", options)),
+      "");
+  EXPECT_EQ(options.shared_translation_cache, SharedCache::kRead);
+  EXPECT_EQ(options.daemon_timeout, 5u);
+  EXPECT_EQ(options.daemon_socket, "/run/d.sock");
+  EXPECT_EQ(command_line({"--shared-translation-cache=on", "--daemon-socket=default", "p"}, options).error, "");
+  EXPECT_EQ(options.shared_translation_cache, SharedCache::kOn);
+  EXPECT_EQ(options.daemon_socket, "");
+  EXPECT_NE(command_line({"--daemon-socket=relative", "p"}, options).error, "");
+  const std::string too_long = "--daemon-socket=/" + std::string(107, 'x');
+  EXPECT_NE(command_line({too_long.c_str(), "p"}, options).error, "");
+  EXPECT_NE(command_line({"--daemon-timeout=10001", "p"}, options).error, "");
 }
 
 TEST(Config, DamagedFiles) {
