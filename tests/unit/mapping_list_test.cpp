@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <vector>
 
 namespace phybin::process {
 namespace {
@@ -130,6 +132,51 @@ TEST(MappingList, AgreesWithAModel) {
       }
     }
   }
+}
+
+// Enough ranges for many blocks; pages of two kinds, so that neighbours stay apart.
+TEST(MappingList, KeepsManyRanges) {
+  constexpr uint64_t kPages = 4000;
+  MappingList list;
+  list.set_bounds(kPage, kPages * kPage);
+  std::vector<int> model(kPages, -1);  // protection by page
+  uint64_t seed = 5;
+  auto random = [&](uint64_t limit) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (seed >> 33) % limit;
+  };
+  const auto count_runs = [&] {
+    size_t runs = 0;
+    for (uint64_t page = 1; page < kPages; ++page) runs += model[page] >= 0 && model[page] != model[page - 1] ? 1 : 0;
+    return runs;
+  };
+  size_t most = 0;
+  for (int round = 0; round < 30000; ++round) {
+    const uint64_t start = 1 + random(kPages - 1);
+    const bool wide = random(2000) == 0;
+    const uint64_t end = std::min(kPages, start + 1 + random(wide ? 2000 : 3));
+    const int value = static_cast<int>(random(5)) - 1;
+    if (value < 0)
+      list.erase(start * kPage, end * kPage);
+    else
+      list.assign(start * kPage, end * kPage, range(value));
+    std::fill(model.begin() + static_cast<ptrdiff_t>(start), model.begin() + static_cast<ptrdiff_t>(end), value);
+    if (round % 100 != 0) continue;
+    most = std::max(most, list.size());
+    ASSERT_EQ(list.size(), count_runs());
+    uint64_t at = 0;
+    list.visit(kPage, kPages * kPage, [&](uint64_t from, uint64_t to, const Range& found) {
+      ASSERT_GE(from, at);
+      at = to;
+      for (uint64_t page = from / kPage; page < to / kPage; ++page) ASSERT_EQ(model[page], found.protection);
+    });
+    for (uint64_t page = 1; page < kPages; ++page) {
+      ASSERT_EQ(list.is_free(page * kPage, (page + 1) * kPage), model[page] < 0);
+      const Range* found = list.find(page * kPage + 5);
+      ASSERT_EQ(found != nullptr, model[page] >= 0);
+    }
+  }
+  EXPECT_GT(most, 1000u);
 }
 
 }  // namespace

@@ -110,7 +110,7 @@ uint64_t find_place(const Placement& where, uint64_t length) {
 
 }  // namespace
 
-int64_t place(const Placement& where, uint64_t length, const std::function<int64_t(uint64_t)>& map) {
+int64_t place(const Placement& where, uint64_t length, MapCall map) {
   if (where.hint >= kLowest && where.hint <= top && length <= top - where.hint) {
     bool is_free;
     {
@@ -142,17 +142,21 @@ int64_t place(const Placement& where, uint64_t length, const std::function<int64
 
 namespace {
 
+struct Piece {
+  uint64_t from, to;
+};
+
 // What of [start, end) is not the guest's own.
-std::vector<std::pair<uint64_t, uint64_t>> holes_in(uint64_t start, uint64_t end) {
-  std::vector<std::pair<uint64_t, uint64_t>> holes;
+Few<Piece> holes_in(uint64_t start, uint64_t end) {
+  Few<Piece> holes;
   std::lock_guard guard(list_lock);
   uint64_t at = start;
   mappings.visit(start, end, [&](uint64_t from, uint64_t to, const Range& range) {
     if (range.kind != RangeKind::kGuest) return;
-    if (from > at) holes.emplace_back(at, from);
+    if (from > at) holes.push_back({at, from});
     at = to;
   });
-  if (at < end) holes.emplace_back(at, end);
+  if (at < end) holes.push_back({at, end});
   return holes;
 }
 
@@ -170,7 +174,7 @@ bool claim(uint64_t start, uint64_t end) {
         static_cast<int64_t>(from)) {
       continue;
     }
-    while (i-- > 0) host_munmap(holes[i].first, holes[i].second);
+    while (i-- > 0) host_munmap(holes[i].from, holes[i].to);
     return false;
   }
   return true;
@@ -189,21 +193,22 @@ void retire_range(uint64_t start, uint64_t end) {
   runtime::invalidate_code(start, end - start);
 }
 
-std::vector<std::pair<uint64_t, Range>> save_ranges(uint64_t start, uint64_t end) {
-  std::vector<std::pair<uint64_t, Range>> saved;
+SavedRanges save_ranges(uint64_t start, uint64_t end) {
+  SavedRanges saved;
   std::lock_guard guard(list_lock);
   mappings.visit(start, end, [&](uint64_t from, uint64_t to, const Range& range) {
     Range part = range;
-    uint64_t range_start = 0;
-    mappings.find(from, &range_start);
+    // Only the first one may begin before.
+    uint64_t range_start = from;
+    if (from == start) mappings.find(from, &range_start);
     part.offset += from - range_start;
     part.end = to;
-    saved.emplace_back(from, part);
+    saved.push_back({from, part});
   });
   return saved;
 }
 
-void restore_ranges(const std::vector<std::pair<uint64_t, Range>>& saved) {
+void restore_ranges(const SavedRanges& saved) {
   for (const auto& [start, range] : saved) note(start, range.end, range);
 }
 
@@ -263,11 +268,11 @@ void note_new(uint64_t start, uint64_t end, const Range& range) {
 }
 
 void unmap_guest_pieces(uint64_t start, uint64_t end) {
-  std::vector<std::pair<uint64_t, uint64_t>> pieces;
+  Few<Piece> pieces;
   {
     std::lock_guard guard(list_lock);
     mappings.visit(start, end, [&](uint64_t from, uint64_t to, const Range& range) {
-      if (range.kind == RangeKind::kGuest) pieces.emplace_back(from, to);
+      if (range.kind == RangeKind::kGuest) pieces.push_back({from, to});
     });
   }
   for (auto [from, to] : pieces) {
@@ -384,9 +389,10 @@ int64_t map_memory(uint64_t address, uint64_t length, int protection, int flags,
     note_result(result);
     return result;
   }
-  auto saved = save_ranges(address, address + length);
-  auto holes = holes_in(address, address + length);
-  if (!claim(address, address + length)) return -ENOMEM;
+  const auto saved = save_ranges(address, address + length);
+  const auto holes = holes_in(address, address + length);
+  // Where all is the guest's nobody else can be.
+  if (!holes.empty() && !claim(address, address + length)) return -ENOMEM;
   retire_range(address, address + length);
   int64_t result = host_mmap(address, length, protection, flags | MAP_FIXED, fd, offset);
   if (failed(result)) {
@@ -414,23 +420,25 @@ int64_t protect_memory(uint64_t address, uint64_t length, int protection) {
   int guest = protection & kProtectionBits;
 
   std::lock_guard changing(change_lock);
-  uint64_t stop = end;
-  bool covered;
+  // As the kernel does, what stands before a hole is changed.
+  uint64_t stop = address;
+  SavedRanges saved;
+  for (const SavedRange& piece : save_ranges(address, end)) {
+    if (piece.start != stop || piece.range.kind != RangeKind::kGuest) break;
+    saved.push_back(piece);
+    stop = piece.range.end;
+  }
+  int64_t result = stop == end ? 0 : -ENOMEM;
+  if (stop == address) return result;
+  runtime::invalidate_code(address, stop - address);
   {
     std::lock_guard guard(list_lock);
-    covered = mappings.is_covered(address, end, &stop);
-  }
-  if (covered) stop = end;
-  // As the kernel does, what stands before a hole is changed.
-  int64_t result = covered ? 0 : -ENOMEM;
-  if (stop == address) return result;
-  auto saved = save_ranges(address, stop);
-  runtime::invalidate_code(address, stop - address);
-  for (auto [start, range] : saved) {
-    range.protection = guest;
-    // What can be written may differ from the file from now on.
-    if ((guest & PROT_WRITE) != 0) range.module = 0;
-    note(start, range.end, range);
+    for (auto [start, range] : saved) {
+      range.protection = guest;
+      // What can be written may differ from the file from now on.
+      if ((guest & PROT_WRITE) != 0) range.module = 0;
+      mappings.assign(start, range.end, range);
+    }
   }
   int64_t status =
       raw_syscall(SYS_mprotect, address, stop - address, static_cast<uint64_t>(host_protection(protection)));
@@ -495,7 +503,7 @@ int64_t remap_memory(uint64_t address, uint64_t old_length, uint64_t new_length,
   // To another place: an inaccessible mapping holds it, the old pages replace that.
   const bool keeps_old = flags & MREMAP_DONTUNMAP || old_size == 0;
   int64_t target;
-  std::vector<std::pair<uint64_t, Range>> saved;
+  SavedRanges saved;
   if (flags & MREMAP_FIXED) {
     if (new_address & (page - 1) || new_address > top || new_size > top - new_address) return -EINVAL;
     if (new_address < old_end && address < new_address + new_size) return -EINVAL;

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "worker/config/options.h"
 #include "worker/process/core/mapping_list.h"

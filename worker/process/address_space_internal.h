@@ -2,11 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <mutex>
-#include <utility>
-#include <vector>
 
+#include "worker/process/core/few.h"
 #include "worker/process/core/mapping_list.h"
 #include "worker/runtime/lock.h"
 
@@ -27,8 +25,21 @@ struct Placement {
   uint64_t gap = 0;  // addresses behind it that should be free, where there are so many
   bool low32 = false;
 };
+// Refers to a function of an address, which must outlive it; nothing is copied.
+class MapCall {
+ public:
+  template <typename Function>
+  MapCall(const Function& function)  // NOLINT(google-explicit-constructor): stands for it
+      : function_(&function),
+        call_([](const void* f, uint64_t address) { return (*static_cast<const Function*>(f))(address); }) {}
+  int64_t operator()(uint64_t address) const { return call_(function_, address); }
+
+ private:
+  const void* function_;
+  int64_t (*call_)(const void*, uint64_t);
+};
 // Calls map(address), which answers as map_if_free does, with good places until one is taken.
-int64_t place(const Placement& where, uint64_t length, const std::function<int64_t(uint64_t)>& map);
+int64_t place(const Placement& where, uint64_t length, MapCall map);
 
 // Makes sure that [start, end) may be mapped over: nothing but guest memory and free addresses, which are filled
 // with inaccessible pages so that they stay free of others. False if the worker or the host has something there.
@@ -39,8 +50,13 @@ void note(uint64_t start, uint64_t end, const Range& range);
 void note_new(uint64_t start, uint64_t end, const Range& range);
 // The guest's mapping is about to go: no new translation is made of it, and those that exist are dropped.
 void retire_range(uint64_t start, uint64_t end);
-std::vector<std::pair<uint64_t, Range>> save_ranges(uint64_t start, uint64_t end);
-void restore_ranges(const std::vector<std::pair<uint64_t, Range>>& saved);
+struct SavedRange {
+  uint64_t start;
+  Range range;
+};
+using SavedRanges = Few<SavedRange>;
+SavedRanges save_ranges(uint64_t start, uint64_t end);
+void restore_ranges(const SavedRanges& saved);
 
 // Unmaps what of [start, end) is the guest's, with `change_lock` held.
 void unmap_guest_pieces(uint64_t start, uint64_t end);

@@ -43,7 +43,7 @@ int64_t attach_shared_memory(int id, uint64_t address, int flags) {
   };
 
   std::lock_guard changing(change_lock);
-  std::vector<std::pair<uint64_t, Range>> saved;
+  SavedRanges saved;
   if (address != 0) {
     if (address > guest_top() || length > guest_top() - address) return -EINVAL;
     bool is_free;
