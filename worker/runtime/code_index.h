@@ -5,9 +5,10 @@
 // be inside, and together they are no larger than the present one.
 #pragma once
 
+#include <sys/mman.h>
+
 #include <atomic>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <new>
 #include <vector>
@@ -54,15 +55,21 @@ class CodeIndex {
     std::atomic<uint64_t> key{0};  // guest address + 1; 0: never used
     std::atomic<uint64_t> value{0};
   };
-  // Large enough for most programs, and large enough that calloc() maps it: what is not used costs nothing.
+  // Large enough for most programs: what is not used costs nothing, since tables are mapped, not allocated. (The heap
+  // would give dirty memory if it has some, and clear it.)
   static constexpr uint64_t kFirstSize = 8192;
-  struct Free {
-    void operator()(Entry* entries) const { std::free(entries); }
-  };
-  using Entries = std::unique_ptr<Entry[], Free>;
   struct Table {
     uint64_t mask;
-    Entries entries;
+    Entry* entries;
+
+    explicit Table(uint64_t size) : mask(size - 1) {
+      void* memory = mmap(nullptr, size * sizeof(Entry), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      if (memory == MAP_FAILED) throw std::bad_alloc();
+      entries = static_cast<Entry*>(memory);
+    }
+    ~Table() { munmap(entries, (mask + 1) * sizeof(Entry)); }
+    Table(const Table&) = delete;
+    Table& operator=(const Table&) = delete;
   };
   static_assert(sizeof(Entry) == 16 && sizeof(Table) == 16);
 
@@ -98,9 +105,7 @@ class CodeIndex {
   void grow() {
     const Table* old = current_.load(std::memory_order_relaxed);
     const uint64_t size = old == nullptr ? kFirstSize : 2 * (old->mask + 1);
-    auto table =
-        std::make_unique<Table>(Table{size - 1, Entries(static_cast<Entry*>(std::calloc(size, sizeof(Entry))))});
-    if (table->entries == nullptr) throw std::bad_alloc();
+    auto table = std::make_unique<Table>(size);
     used_ = 0;
     if (old != nullptr) {
       for (uint64_t i = 0; i <= old->mask; ++i) {

@@ -99,12 +99,13 @@ std::string read_elf_layout(const ElfHeader& header, const uint8_t* table, size_
   if (size < header.table_count * kProgramHeaderSize) return "truncated program headers";
   layout = {};
   layout.alignment = page_size;
+  layout.segments.reserve(8);
   uint64_t table_from_phdr = 0, end = 0;
   const uint64_t page_mask = page_size - 1;
   for (unsigned i = 0; i < header.table_count; ++i) {
     Elf64_Phdr phdr;
     memcpy(&phdr, table + i * kProgramHeaderSize, sizeof phdr);
-    std::string which = "segment " + std::to_string(i);
+    const auto which = [i] { return "segment " + std::to_string(i); };
     switch (phdr.p_type) {
       case PT_GNU_STACK:
         layout.executable_stack = phdr.p_flags & PF_X;
@@ -121,22 +122,22 @@ std::string read_elf_layout(const ElfHeader& header, const uint8_t* table, size_
         layout.interpreter_size = phdr.p_filesz;
         break;
       case PT_LOAD: {
-        if (phdr.p_filesz > phdr.p_memsz) return which + ": larger in the file than in memory";
+        if (phdr.p_filesz > phdr.p_memsz) return which() + ": larger in the file than in memory";
         if (phdr.p_memsz == 0) break;
         if (!within(phdr.p_vaddr, phdr.p_memsz, kGuestAddressEnd)) {
-          return which + ": address " + number(phdr.p_vaddr) + ", size " + number(phdr.p_memsz) +
+          return which() + ": address " + number(phdr.p_vaddr) + ", size " + number(phdr.p_memsz) +
                  " is beyond the address space";
         }
         if (!within(phdr.p_offset, phdr.p_filesz, file_size))
-          return which + ": beyond the end of the file (truncated?)";
+          return which() + ": beyond the end of the file (truncated?)";
         if (phdr.p_filesz && ((phdr.p_vaddr ^ phdr.p_offset) & page_mask)) {
-          return which + ": address and file offset disagree within a page of " + std::to_string(page_size) +
+          return which() + ": address and file offset disagree within a page of " + std::to_string(page_size) +
                  " bytes";
         }
-        if (!layout.segments.empty() && phdr.p_vaddr < end) return which + ": overlaps the one before";
+        if (!layout.segments.empty() && phdr.p_vaddr < end) return which() + ": overlaps the one before";
         // Linux takes alignments that are no power of two for none.
         if (phdr.p_align > layout.alignment && (phdr.p_align & (phdr.p_align - 1)) == 0) {
-          if (phdr.p_align > uint64_t{1} << 40) return which + ": impossible alignment";
+          if (phdr.p_align > uint64_t{1} << 40) return which() + ": impossible alignment";
           layout.alignment = phdr.p_align;
         }
         if (layout.segments.empty()) layout.low = phdr.p_vaddr & ~page_mask;
