@@ -1,0 +1,180 @@
+// phybinctl cache list, show, verify, purge.
+#include <charconv>
+#include <ctime>
+#include <optional>
+
+#include "client/commands.h"
+#include "client/connection.h"
+#include "client/format.h"
+#include "client/progress.h"
+
+namespace phybin::client {
+namespace {
+
+uint64_t seconds_since(uint64_t when) {
+  const auto now = static_cast<uint64_t>(time(nullptr));
+  return now > when ? now - when : 0;
+}
+
+std::string ago(const Json& object, std::string_view name) {
+  const uint64_t when = number(object, name);
+  return when == 0 ? "never" : format_duration(seconds_since(when));
+}
+
+std::string local_time(uint64_t when) {
+  const auto value = static_cast<time_t>(when);
+  tm parts{};
+  char buffer[64];
+  if (when == 0 || localtime_r(&value, &parts) == nullptr) return "never";
+  return strftime(buffer, sizeof buffer, "%Y-%m-%d %H:%M:%S", &parts) != 0 ? buffer : "";
+}
+
+std::string audience(const Json& image) {
+  const Json& uid = member(image, "uid");
+  return uid.is_number() ? format_user(uid.get<int64_t>()) : "everybody";
+}
+
+// "12h", "30d": s, m, h, d, w; seconds without a unit.
+std::optional<uint64_t> parse_age(const std::string& text) {
+  uint64_t value = 0;
+  const char* last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, value);
+  if (error != std::errc() || value > 1000000000) return {};
+  if (end == last) return value;
+  if (end + 1 != last) return {};
+  switch (*end) {
+    case 's':
+      return value;
+    case 'm':
+      return value * 60;
+    case 'h':
+      return value * 3600;
+    case 'd':
+      return value * 86400;
+    case 'w':
+      return value * 7 * 86400;
+    default:
+      return {};
+  }
+}
+
+ProgressFunction shown_by(Progress& progress) {
+  return [&progress](const Json& state) {
+    progress.show(number(state, "done"), number(state, "total"), text(state, "what"));
+  };
+}
+
+}  // namespace
+
+int run_cache_list(const Arguments& arguments) {
+  Json request{{"request", "cache-list"}};
+  if (arguments.has("--module")) request["module"] = arguments.get("--module");
+  const Answer answer = ask_once(arguments, request);
+  if (answer.status != kSuccess) return answer.status;
+  if (arguments.has("--json")) {
+    print_json(answer.body);
+    return kSuccess;
+  }
+  Table table({">ID", "FOR", ">SIZE", ">ENTRIES", ">USES", "LAST USED", "STATE", "MODULE"});
+  for (const Json& image : member(answer.body, "images")) {
+    table.add({std::to_string(number(image, "id")), audience(image), format_bytes(number(image, "bytes")),
+               format_count(number(image, "entries")), format_count(number(image, "uses")), ago(image, "used_at"),
+               text(image, "state"), text(image, "module")});
+  }
+  print(table.render());
+  return kSuccess;
+}
+
+int run_cache_show(const Arguments& arguments) {
+  uint64_t id = 0;
+  const std::string& operand = arguments.operands[0];
+  const auto [end, error] = std::from_chars(operand.data(), operand.data() + operand.size(), id);
+  if (error != std::errc() || end != operand.data() + operand.size()) {
+    return usage_error("cache show: '" + operand + "' is not the number of an image (`phybinctl cache list`)");
+  }
+  const Answer answer = ask_once(arguments, {{"request", "cache-show"}, {"id", id}});
+  if (answer.status != kSuccess) return answer.status;
+  if (arguments.has("--json")) {
+    print_json(answer.body);
+    return kSuccess;
+  }
+  const Json& image = member(answer.body, "image");
+  Listing list;
+  list.add("image", std::to_string(number(image, "id")) + ", " + text(image, "state"));
+  list.add("module", text(image, "module"));
+  list.add("module SHA-256", text(image, "module_sha256"));
+  list.add("module size", format_bytes(number(image, "module_bytes")));
+  list.add("serves", audience(image));
+  list.add("file", text(image, "file"));
+  list.add("size", format_bytes(number(image, "bytes")));
+  list.add("content SHA-256", text(image, "content_sha256"));
+  list.add("entry points", std::to_string(number(image, "entries")));
+  list.add("code", "weak " + format_bytes(number(image, "weak_code_bytes")) + ", tso " +
+                       format_bytes(number(image, "tso_code_bytes")));
+  list.add("translator", text(image, "translator_build"));
+  list.add("host features", text(image, "host_features"));
+  list.add("options", text(image, "code_options"));
+  list.add("origin", text(image, "origin"));
+  list.add("made", local_time(number(image, "created_at")));
+  list.add("last used", local_time(number(image, "used_at")));
+  list.add("uses", std::to_string(number(image, "uses")));
+  list.add("mapped now by", std::to_string(number(image, "workers")) + " workers");
+  list.add("replicas", std::to_string(number(image, "replicas")));
+  print(list.render());
+  return kSuccess;
+}
+
+int run_cache_verify(const Arguments& arguments) {
+  Answer answer;
+  {
+    Progress progress("verifying image");
+    answer = ask_once(arguments, {{"request", "cache-verify"}}, shown_by(progress));
+  }
+  if (answer.status != kSuccess) return answer.status;
+  const Json& problems = member(answer.body, "problems");
+  if (arguments.has("--json")) {
+    print_json(answer.body);
+  } else {
+    for (const Json& problem : problems) {
+      print("image " + std::to_string(number(problem, "id")) + ": " + text(problem, "problem") + ": removed\n");
+    }
+    print(std::to_string(number(answer.body, "verified")) + " images verified, " + std::to_string(problems.size()) +
+          " damaged\n");
+  }
+  return problems.empty() ? kSuccess : kFailure;
+}
+
+int run_cache_purge(const Arguments& arguments) {
+  Json request{{"request", "cache-purge"}};
+  if (arguments.has("--older-than")) {
+    const std::optional<uint64_t> age = parse_age(arguments.get("--older-than"));
+    if (!age) {
+      return usage_error("--older-than: '" + arguments.get("--older-than") +
+                         "' is not an age; allowed: a number with s, m, h, d or w, as 30d");
+    }
+    request["older_than_seconds"] = *age;
+  }
+  if (arguments.has("--module")) request["module"] = arguments.get("--module");
+  if (arguments.has("--all")) request["all"] = true;
+  if (request.size() == 1) {
+    return usage_error("cache purge: what? --older-than=AGE, --module=PATH or --all");
+  }
+  if (request.size() > 2 && arguments.has("--all")) {
+    return usage_error("cache purge: --all goes with nothing else");
+  }
+  Answer answer;
+  {
+    Progress progress("removing image");
+    answer = ask_once(arguments, request, shown_by(progress));
+  }
+  if (answer.status != kSuccess) return answer.status;
+  if (arguments.has("--json")) {
+    print_json(answer.body);
+  } else {
+    print(std::to_string(number(answer.body, "removed")) + " images removed, " +
+          format_bytes(number(answer.body, "removed_bytes")) + "\n");
+  }
+  return kSuccess;
+}
+
+}  // namespace phybin::client

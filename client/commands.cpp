@@ -1,0 +1,109 @@
+// The table of commands: words, operands, options and help. See arguments.h.
+#include "client/commands.h"
+
+namespace phybin::client {
+namespace {
+
+constexpr OptionRule kCommon[] = {
+    {"--socket", "PATH", "the daemon's socket"},
+    {"--json", nullptr, "print JSON, with numbers unrounded"},
+    {"--help", nullptr, "say this and exit"},
+    {"--version", nullptr, "say the version and exit"},
+};
+
+constexpr OptionRule kStatusOptions[] = {
+    {"--wait", nullptr, "first wait until the daemon is idle (as settle)"},
+    {"--timeout", "SECONDS", "with --wait: give up after that long, with status 1"},
+};
+
+constexpr OptionRule kSettleOptions[] = {
+    {"--timeout", "SECONDS", "give up after that long, with status 1"},
+};
+
+constexpr OptionRule kTopOptions[] = {
+    {"--once", nullptr, "print one round and exit"},
+    {"--interval", "SECONDS", "time between rounds: 0.1 to 3600, default 2"},
+};
+
+constexpr OptionRule kScopeOptions[] = {
+    {"--program", "NAME", "of programs of this name only (the file's name, without its folders)"},
+    {"--uid", "USER", "of this user only: a number or a name"},
+};
+
+constexpr OptionRule kPolicySetOptions[] = {
+    {"--shared-translation-cache", "VALUE", "auto, on, read or off"},
+    {"--program", "NAME", "for programs of this name only (the file's name, without its folders)"},
+    {"--uid", "USER", "for this user only: a number or a name"},
+};
+
+constexpr OptionRule kModuleOption[] = {
+    {"--module", "PATH", "images of this program or library only"},
+};
+
+constexpr OptionRule kPurgeOptions[] = {
+    {"--older-than", "AGE", "what nobody used for so long: a number with s, m, h, d or w"},
+    {"--module", "PATH", "images of this program or library"},
+    {"--all", nullptr, "every image"},
+};
+
+constexpr Command kCommands[] = {
+    {"status", "", 0, 0, kStatusOptions, "what the daemon is doing", "", run_status},
+    {"settle", "", 0, 0, kSettleOptions, "wait until the daemon has nothing left to do",
+     "Images that it would make a little later are begun at once. For scripts: what ran before is in the cache\n"
+     "afterwards.",
+     run_settle},
+    {"top", "", 0, 0, kTopOptions, "translated programs, live",
+     "On a terminal until q is pressed. In a pipe each round is printed below the last one, with --json as one\n"
+     "line. Users see their own programs; root, the daemon's user and the group phybin see all.\n\n"
+     "  NODE        memory node (NUMA) that the program runs on\n"
+     "  MAPPED      bytes of the images it uses, shared with others\n"
+     "  PRIVATE     bytes of code it translated for itself\n"
+     "  HITS        share of its guest instructions that came from images\n"
+     "  TRANSLATED  guest instructions that it translated itself, and how many in a second",
+     run_top},
+    {"policy get", "", 0, 0, kScopeOptions, "show who may share translations",
+     "With --program or --uid: the value that holds for such a program. Without: all settings, and what is in\n"
+     "force for the programs that run now.",
+     run_policy_get},
+    {"policy set", "", 0, 0, kPolicySetOptions, "say who may share translations",
+     "At once, for running programs too, and until it is set again or unset.\n\n"
+     "  on    use shared images and contribute to them\n"
+     "  read  use shared images, contribute nothing\n"
+     "  off   private translations only\n"
+     "  auto  the daemon decides by what it measures\n\n"
+     "The most specific setting wins: program and user, then program, then user, then the general one. A program\n"
+     "started with --shared-translation-cache gets no more than it asked for and no more than is set here. Users\n"
+     "may set what holds for themselves (--uid is their own if it is left out); everything else needs root or\n"
+     "the group phybin.",
+     run_policy_set},
+    {"policy unset", "", 0, 0, kScopeOptions, "remove a setting", "", run_policy_unset},
+    {"cache list", "", 0, 0, kModuleOption, "list the images", "", run_cache_list},
+    {"cache show", "ID", 1, 1, {}, "show everything about one image", "", run_cache_show},
+    {"cache verify",
+     "",
+     0,
+     0,
+     {},
+     "read every image and compare it with its digest",
+     "Damaged images are removed. Needs root or the group phybin. Exit status 1 if there were any.",
+     run_cache_verify},
+    {"cache purge", "", 0, 0, kPurgeOptions, "remove images",
+     "Running programs go on with the images that they have mapped. Needs root or the group phybin.",
+     run_cache_purge},
+    {"key generate",
+     "FILE",
+     1,
+     1,
+     {},
+     "make a key for signing exports",
+     "Writes the secret key to FILE and the public one to FILE.pub. Machines that have FILE.pub in\n"
+     "/etc/phybin/keys accept archives signed with FILE.",
+     run_key_generate},
+};
+
+}  // namespace
+
+std::span<const Command> commands() { return kCommands; }
+std::span<const OptionRule> common_options() { return kCommon; }
+
+}  // namespace phybin::client
