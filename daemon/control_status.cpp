@@ -24,6 +24,7 @@ void control_status(Daemon& daemon, ControlRequest&, const Reply& reply) {
       {"workers", {{"connected", workers}, {"total", daemon.counters.workers}}},
       {"hits", daemon.counters.hits},
       {"misses", daemon.counters.misses},
+      {"policy", policy_name(daemon.policy.settings().resolve("", UINT32_MAX))},
       {"idle", daemon.idle()},
   });
 }

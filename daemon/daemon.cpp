@@ -26,7 +26,7 @@ Daemon::Daemon(Options options_given, Config config_given)
     : options(std::move(options_given)),
       config(std::move(config_given)),
       cache_dir(cache_place(options, config)),
-      policy(policy_memory.page()),
+      policy(policy_memory.page(), read_topology(options.topology.empty() ? kSystemNodes : options.topology)),
       server(std::make_unique<Server>(*this)) {}
 
 Daemon::~Daemon() = default;
@@ -38,6 +38,9 @@ std::string Daemon::open() {
   if (flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
     return cache_dir +
            (errno == EWOULDBLOCK ? ": another daemon keeps this cache" : std::string(": ") + strerror(errno));
+  }
+  if (const std::string problem = policy.open(cache_dir + "/policy.sqlite"); !problem.empty()) {
+    log(LogLevel::kWarning, problem);
   }
   return server->open();
 }

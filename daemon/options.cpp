@@ -31,6 +31,8 @@ constexpr Option kOptions[] = {
     {"--compiler", true, [](Options& o, const char* v) { o.compiler = v; },
      "PATH  what makes images (default: phybin beside phybind, else in $PATH)"},
     {"--config", true, [](Options& o, const char* v) { o.config = v; }, "FILE  instead of /etc/phybin.conf"},
+    {"--topology", true, [](Options& o, const char* v) { o.topology = v; },
+     "DIR  for tests: memory nodes, in the form of /sys/devices/system/node"},
     {"--fault-point", true, [](Options& o, const char* v) { o.fault_point = v; },
      "NAME  for tests: kill the daemon when it gets there"},
     {"--version", false, [](Options& o, const char*) { o.version = true; }, "print the version"},

@@ -2,6 +2,7 @@
 #include "daemon/worker_session.h"
 
 #include <cstring>
+#include <utility>
 
 #include "daemon/daemon.h"
 #include "daemon/log.h"
@@ -48,14 +49,14 @@ void WorkerSession::hello(const proto::Hello& message, std::vector<Descriptor> f
   subject_ = {printable(std::string_view(message.name, strnlen(message.name, sizeof message.name))),
               connection_.peer().uid, message.cpu, message.wanted};
   if (message.wanted > proto::CachePolicy::kAuto) return connection_.end("an unknown policy");
-  policy_word_ = daemon_.policy.join(subject_);
   welcomed_ = true;
   ++daemon_.counters.workers;
   const Descriptor page = memory_.create();
   if (!page) return connection_.end(std::string("no page for it: ") + strerror(errno));
+  member_ = daemon_.policy.join(subject_, connection_.peer().pid, memory_.page(), false);
   proto::Welcome welcome{};
   welcome.header = {MessageKind::kWelcome, 0, proto::kProtocolVersion, sizeof welcome};
-  welcome.policy_index = policy_word_;
+  welcome.policy_index = daemon_.policy.word(*member_);
   const int pages[] = {daemon_.policy_memory.file(), page.get()};
   connection_.send(&welcome, sizeof welcome, pages, proto::kWelcomePages);
 }
@@ -65,7 +66,7 @@ void WorkerSession::module_met(const proto::ModuleMet&, std::vector<Descriptor> 
 }
 
 void WorkerSession::ended() {
-  if (welcomed_) daemon_.policy.leave(subject_, policy_word_);
+  if (member_ != nullptr) daemon_.policy.leave(std::exchange(member_, nullptr));
 }
 
 }  // namespace phybin::daemon

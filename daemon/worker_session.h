@@ -25,8 +25,8 @@ class WorkerSession {
   void ended();
 
   const std::string& program() const { return subject_.program; }
-  const PolicySubject& subject() const { return subject_; }
-  uint32_t policy_word() const { return policy_word_; }
+  // What the policy knows of it; null before the worker has said hello.
+  const Policy::Member* member() const { return member_; }
   const proto::WorkerPage* page() const { return memory_.page(); }
   std::chrono::steady_clock::time_point started() const { return started_; }
 
@@ -38,7 +38,7 @@ class WorkerSession {
   Connection& connection_;
   bool welcomed_ = false;
   PolicySubject subject_{};
-  uint32_t policy_word_ = 0;
+  Policy::Member* member_ = nullptr;
   WorkerMemory memory_;
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
 };
