@@ -16,6 +16,7 @@ int run_cache_list(const Arguments& arguments);
 int run_cache_show(const Arguments& arguments);
 int run_cache_verify(const Arguments& arguments);
 int run_cache_purge(const Arguments& arguments);
+int run_config_check(const Arguments& arguments);
 int run_key_generate(const Arguments& arguments);
 
 }  // namespace phybin::client

@@ -2,9 +2,12 @@
 
 import json
 import os
+import socket
 import subprocess
+import tempfile
 import time
 import unittest
+from pathlib import Path
 
 from phybind import AUTO, OFF, ON, PHYBINCTL, READ, Daemon, Worker
 
@@ -85,6 +88,26 @@ class CommandLine(unittest.TestCase):
             self.assertEqual(result.stdout, "")
             self.assertEqual(result.stderr.count("\n"), 1)
 
+    def test_config_check(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "phybin.conf"
+            file.write_text("fast_math = on\ncache_size = 1G\n[program:x]\nmemory_model = tso\n")
+            self.assertEqual(self.run_ctl("config", "check", str(file)).returncode, 0)
+            self.assertEqual(json.loads(self.run_ctl("config", "check", str(file), "--json").stdout)["problems"], [])
+            file.write_text("cache_size = lots\nfast_math = on\n[program:x]\nmemory_model = strong\nnonsense\n"
+                            "[program:y]\ncolour = red\n")
+            result = self.run_ctl("config", "check", str(file))
+            self.assertEqual(result.returncode, 1)
+            lines = result.stdout.splitlines()
+            self.assertEqual([line.split(":")[1] for line in lines], ["1", "4", "5", "7"])
+            self.assertIn("cache_size: 'lots' is not allowed", lines[0])
+            self.assertIn("memory_model: 'strong' is not allowed", lines[1])
+            result = self.run_ctl("config", "check", str(file), "--json")
+            self.assertEqual(result.returncode, 1)
+            self.assertEqual([problem["line"] for problem in json.loads(result.stdout)["problems"]], [1, 4, 5, 7])
+            result = self.run_ctl("config", "check", folder + "/missing")
+            self.assertEqual((result.returncode, result.stderr.count("\n")), (1, 1))
+
     def test_output_that_cannot_be_written_is_a_failure(self):
         with open("/dev/full", "w") as full:
             result = subprocess.run([PHYBINCTL, "--help"], stdout=full, stderr=subprocess.PIPE, text=True)
@@ -110,8 +133,6 @@ class Status(unittest.TestCase):
                 self.assertEqual(daemon.json("status")["workers"], {"connected": 1, "total": 1})
 
     def test_a_daemon_that_does_not_answer(self):
-        import socket
-        import tempfile
         with tempfile.TemporaryDirectory() as folder, \
                 socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
             listener.bind(folder + "/socket")

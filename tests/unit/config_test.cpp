@@ -214,5 +214,28 @@ TEST(Config, CommandLine) {
   EXPECT_EQ(options.program_fd, 7);
 }
 
+TEST(Config, CheckReportsEveryBadLineOfEverySection) {
+  Messages messages;
+  check_file(
+      "fast_math = maybe\n"
+      "cache_size = 4G\n"
+      "[program:a]\n"
+      "fast_math = no\n"
+      "prefetch_depth = 3\n"
+      "cache_size = 1G\n"
+      "[programs]\n"
+      "fast_math = ignored\n"
+      "[program:b]\n"
+      "what\n"
+      "no_such = 1 # comment\n",
+      "f", messages);
+  std::vector<std::string> lines;
+  for (const std::string& message : messages) lines.push_back(message.substr(0, message.find(' ')));
+  EXPECT_EQ(lines, (std::vector<std::string>{"f:1:", "f:4:", "f:6:", "f:7:", "f:10:", "f:11:"})) << joined(messages);
+  messages.clear();
+  check_file("memory_model = tso\n\n# all right\n[program:x]\nmemory_model=weak", "f", messages);
+  EXPECT_EQ(joined(messages), "");
+}
+
 }  // namespace
 }  // namespace phybin::config

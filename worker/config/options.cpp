@@ -324,6 +324,70 @@ enum class Section : uint8_t { kGlobal, kProgram, kOther };
 
 constexpr std::string_view kProgramPrefix = "program:";
 
+// The lines of a configuration file that hold something, one after the other.
+class FileLines {
+ public:
+  FileLines(std::string_view text, std::string_view file_name, Messages& messages)
+      : text_(text), file_name_(file_name), messages_(messages) {}
+
+  bool next() {
+    do {
+      if (position_ >= text_.size()) return false;
+      const size_t end = std::min(text_.find('\n', position_), text_.size());
+      line_ = trim(without_comment(text_.substr(position_, end - position_)));
+      position_ = end + 1;
+      ++number_;
+    } while (line_.empty());
+    return true;
+  }
+
+  void report(const std::string& what) {
+    messages_.push_back(std::string(file_name_) + ":" + std::to_string(number_) + ": " + what);
+  }
+
+  bool is_section() const { return line_[0] == '['; }
+  // NAME of [program:NAME]; none for other sections.
+  std::optional<std::string_view> section() const {
+    if (line_.back() != ']') return std::nullopt;
+    std::string_view name = trim(line_.substr(1, line_.size() - 2));
+    if (name.substr(0, kProgramPrefix.size()) != kProgramPrefix) return std::nullopt;
+    name = trim(name.substr(kProgramPrefix.size()));
+    if (name.empty()) return std::nullopt;
+    return name;
+  }
+  void report_section() {
+    report("'" + printable(line_) + "' is not a section; allowed: [program:NAME]; what it holds is ignored");
+  }
+
+  std::string_view key() const { return trim(line_.substr(0, line_.find('='))); }
+  bool is_daemon_key() const {
+    return std::find(std::begin(proto::kDaemonKeys), std::end(proto::kDaemonKeys), key()) !=
+           std::end(proto::kDaemonKeys);
+  }
+  // Sets the option of a KEY = VALUE line, or reports what is wrong with it.
+  void apply(Options& options) {
+    const size_t equals = line_.find('=');
+    if (equals == line_.npos) {
+      report("'" + printable(line_) + "' is not allowed; allowed: KEY = VALUE, [program:NAME], # comment");
+      return;
+    }
+    if (is_daemon_key()) return;
+    const OptionSpec* spec = find_key(key());
+    if (!spec || spec->places != kEverywhere) {
+      report("unknown key '" + printable(key()) + "'; allowed: " + known_keys());
+      return;
+    }
+    const std::string error = set_option(*spec, trim(line_.substr(equals + 1)), options);
+    if (!error.empty()) report(std::string(spec->key) + ": " + with_default(error, *spec, options));
+  }
+
+ private:
+  std::string_view text_, file_name_, line_;
+  Messages& messages_;
+  size_t position_ = 0;
+  unsigned number_ = 0;
+};
+
 struct OptionText {
   const OptionSpec* spec = nullptr;
   std::string_view value;
@@ -362,44 +426,31 @@ void apply_file(std::string_view text, std::string_view file_name, std::string_v
   // Two rounds, because a section wins over global keys wherever it stands. Each line is reported in one of them.
   for (Section round : {Section::kGlobal, Section::kProgram}) {
     Section section = Section::kGlobal;
-    unsigned number = 0;
-    for (size_t position = 0; position < text.size();) {
-      size_t end = std::min(text.find('\n', position), text.size());
-      std::string_view line = trim(without_comment(text.substr(position, end - position)));
-      position = end + 1;
-      ++number;
-      if (line.empty()) continue;
-      auto report = [&](std::string what) {
-        messages.push_back(std::string(file_name) + ":" + std::to_string(number) + ": " + std::move(what));
-      };
-      if (line[0] == '[') {
-        std::string_view name = line.back() == ']' ? trim(line.substr(1, line.size() - 2)) : std::string_view{};
-        bool valid = name.size() > kProgramPrefix.size() && name.substr(0, kProgramPrefix.size()) == kProgramPrefix;
-        if (!valid && round == Section::kGlobal) {
-          report("'" + printable(line) + "' is not a section; allowed: [program:NAME]; what it holds is ignored");
-        }
-        bool mine = valid && trim(name.substr(kProgramPrefix.size())) == program;
-        section = mine ? Section::kProgram : Section::kOther;
-        continue;
+    FileLines lines(text, file_name, messages);
+    while (lines.next()) {
+      if (lines.is_section()) {
+        const std::optional<std::string_view> name = lines.section();
+        if (!name && round == Section::kGlobal) lines.report_section();
+        section = name == program ? Section::kProgram : Section::kOther;
+      } else if (section == round) {
+        lines.apply(options);
       }
-      if (section != round) continue;
-      size_t equals = line.find('=');
-      if (equals == line.npos) {
-        report("'" + printable(line) + "' is not allowed; allowed: KEY = VALUE, [program:NAME], # comment");
-        continue;
-      }
-      std::string_view key = trim(line.substr(0, equals)), value = trim(line.substr(equals + 1));
-      if (std::find(std::begin(proto::kDaemonKeys), std::end(proto::kDaemonKeys), key) !=
-          std::end(proto::kDaemonKeys)) {
-        continue;
-      }
-      const OptionSpec* spec = find_key(key);
-      if (!spec || spec->places != kEverywhere) {
-        report("unknown key '" + printable(key) + "'; allowed: " + known_keys());
-        continue;
-      }
-      std::string error = set_option(*spec, value, options);
-      if (!error.empty()) report(std::string(key) + ": " + with_default(error, *spec, options));
+    }
+  }
+}
+
+void check_file(std::string_view text, std::string_view file_name, Messages& messages) {
+  Options options;
+  bool known = true, global = true;
+  FileLines lines(text, file_name, messages);
+  while (lines.next()) {
+    if (lines.is_section()) {
+      known = lines.section().has_value();
+      global = false;
+      if (!known) lines.report_section();
+    } else if (known) {
+      lines.apply(options);
+      if (!global && lines.is_daemon_key()) lines.report("a key of the daemon has no effect in a section");
     }
   }
 }

@@ -58,6 +58,9 @@ using Messages = std::vector<std::string>;
 void apply_file(std::string_view text, std::string_view file_name, std::string_view program, Options& options,
                 Messages& messages);
 
+// Reports every line that is wrong, whatever section it stands in.
+void check_file(std::string_view text, std::string_view file_name, Messages& messages);
+
 // Reads the file and applies it. A file that does not exist is fine; one that cannot be read is reported.
 void apply_file_at(const char* file_name, std::string_view program, Options& options, Messages& messages);
 
