@@ -20,10 +20,14 @@ inline constexpr uint64_t kImageAlignment = 64 << 10;
 // B and BL reach 128 MiB; a variant stays below half of that, veneers included.
 inline constexpr uint64_t kMaxVariantCodeBytes = 64 << 20;
 
+// Larger modules have none; addresses in the text are 32-bit numbers here, and ADRP reaches everything near it.
+inline constexpr uint64_t kMaxImageTextBytes = uint64_t{1} << 30;
+
 using Digest = uint8_t[32];  // SHA-256
 
 // An entry of the index. Open addressing: probing starts at bucket image_index_hash(key) & mask and goes on to the
-// next one until the key or an empty bucket is found; at most half of the buckets are used.
+// next one until the key or an empty bucket is found; at most half of the buckets are used, and no key needs more
+// than kMaxImageProbes.
 struct ImageIndexBucket {
   uint32_t key;   // guest address - text_address + 1; 0: empty
   uint32_t code;  // bytes from the start of the variant's code, a multiple of 4; bit 0: takes canonical flags
@@ -33,6 +37,8 @@ static_assert(sizeof(ImageIndexBucket) == 8);
 inline constexpr uint64_t kImageIndexMultiplier = 0x9e3779b97f4a7c15;
 constexpr uint32_t image_index_hash(uint32_t key) { return static_cast<uint32_t>(key * kImageIndexMultiplier >> 32); }
 
+inline constexpr unsigned kMaxImageProbes = 128;
+
 // A pair of slots (docs/design.md, "Flags at exits"). Zero at first.
 struct ImageSlotPair {
   uint64_t plain;  // host address of code that takes no flags
@@ -41,13 +47,15 @@ struct ImageSlotPair {
 };
 static_assert(sizeof(ImageSlotPair) == 24);
 
-// A place in the code from which guest state can be rebuilt (translator/emit/location.h). Ascending by `code`.
+// A place in the code from which guest state can be rebuilt (translator/emit/location.h). Ascending by `code`, each
+// once.
 struct ImagePlace {
   uint32_t code;  // of the A64 instruction, bytes from the start of the variant's code
   int32_t guest;  // of the guest instruction, relative to text_address
   uint8_t flag_form, pf, af_a, af_b;
 };
 static_assert(sizeof(ImagePlace) == 12);
+inline constexpr uint8_t kLastFlagForm = 3;
 
 // Offsets are from the start of the file and lie within it; sections do not overlap.
 struct ImageVariant {

@@ -16,6 +16,7 @@
 #include <cstring>
 
 #include "worker/cache/cache.h"
+#include "worker/compile/compile_image.h"
 #include "worker/config/options.h"
 #include "worker/process/address_space.h"
 #include "worker/process/cpu.h"
@@ -119,6 +120,9 @@ int start(int argc, char** argv) {
   config::Options from_command_line;
   line.program_index = 1;
   if (!by_kernel) {
+    if (compile::is_command(argc - 1, argv + 1)) {
+      _exit(compile::run_command(argc - 1, argv + 1, process::detect_host_features()));
+    }
     line = config::apply_command_line(argc, argv, from_command_line);
     if (!line.error.empty()) {
       say(line.error + " (see phybin --help)");

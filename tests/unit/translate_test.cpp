@@ -253,7 +253,7 @@ TEST(Translate, EndsAtKnownCode) {
   ASSERT_EQ(translate(input, code), TranslateStatus::kOk);
   EXPECT_TRUE(covers(0x40000f));
   // Near the start of the region the paths go on all the same.
-  input.is_known = [](uint64_t guest) { return guest == 0x400005 || guest == 0x40000f; };
+  input.is_known = [](const void*, uint64_t guest) { return guest == 0x400005 || guest == 0x40000f; };
   ASSERT_EQ(translate(input, code), TranslateStatus::kOk);
   EXPECT_TRUE(covers(0x400005));
   EXPECT_TRUE(covers(0x400012));
@@ -261,7 +261,7 @@ TEST(Translate, EndsAtKnownCode) {
   EXPECT_TRUE(std::any_of(code.slot_pairs.begin(), code.slot_pairs.end(),
                           [](const SlotPair& pair) { return pair.target == 0x40000f; }));
   // The start itself is translated whatever is known.
-  input.is_known = [](uint64_t) { return true; };
+  input.is_known = [](const void*, uint64_t) { return true; };
   ASSERT_EQ(translate(input, code), TranslateStatus::kOk);
   EXPECT_EQ(code.instructions.front().address, 0x400000u);
 }

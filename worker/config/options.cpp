@@ -583,7 +583,9 @@ std::string help_text() {
     text += "\n";
   }
   text +=
-      "  --help, --version\n      say this, or the version, and exit\n\n"
+      "  --help, --version\n      say this, or the version, and exit\n"
+      "  --compile-image MODULE --entries FILE --output FILE, --translator-build\n"
+      "      for phybind: make an image of MODULE for the shared translation cache; say which translator this is\n\n"
       "Environment: PHYBIN_OPTIONS; PHYBIN_HEAP_SIZE=4G, how far the program's heap may grow.\n"
       "Exit status: the program's; 126 when it cannot be run, 127 when it is not there, 2 for a bad option.\n";
   return text;

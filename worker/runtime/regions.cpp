@@ -206,7 +206,7 @@ TranslateInput translate_input(uint64_t guest, const GuestMapping& mapping) {
   input.prefetch_depth = config.prefetch_depth;
   input.note_instructions = config.trace_region != nullptr;
   input.enter_anywhere = true;
-  input.is_known = [](uint64_t address) {
+  input.is_known = [](const void*, uint64_t address) {
     const CodeAddress code = find_code(address);
     return code.host != 0 && !code.needs_flags;
   };

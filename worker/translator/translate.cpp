@@ -107,7 +107,7 @@ class Discovery {
     if (p.pc - input_.window.start < input_.window.size) pending_.push_back(p);
   }
 
-  bool is_known(uint64_t pc) const { return input_.is_known != nullptr && input_.is_known(pc); }
+  bool is_known(uint64_t pc) const { return input_.is_known != nullptr && input_.is_known(input_.known_context, pc); }
 
   uint16_t& lookup(uint64_t pc) {
     std::size_t i = (pc * 0x9e3779b97f4a7c15u) >> 54;

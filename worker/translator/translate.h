@@ -37,7 +37,8 @@ struct TranslateInput {
   bool enter_anywhere = false;
   // Whether there is code already that may be entered at `guest` and takes no flags: the region may end there. Null:
   // there is none. The output depends on the answers.
-  bool (*is_known)(uint64_t guest) = nullptr;
+  bool (*is_known)(const void* context, uint64_t guest) = nullptr;
+  const void* known_context = nullptr;
   // For code that is to run at a fixed distance from its module, wherever that is loaded: addresses that guest code
   // computes from RIP, and return addresses, are made with ADRP (RegionCode::address_uses). Needs `pc` and the window
   // at addresses that differ from the real ones by a multiple of 4096.
