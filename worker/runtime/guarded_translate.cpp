@@ -6,7 +6,7 @@
 
 namespace phybin::runtime {
 
-thread_local sigjmp_buf* fault_exit = nullptr;
+constinit thread_local sigjmp_buf* fault_exit = nullptr;
 
 struct BorrowedTranslator::Kept {
   Translator translator;

@@ -36,6 +36,6 @@ bool guest_equals(uint64_t address, const uint8_t* expected, size_t size);
 
 // Set while this thread reads guest memory in C++ code that is not prepared for faults; the fault handler leaves by
 // it.
-extern thread_local sigjmp_buf* fault_exit;
+extern constinit thread_local sigjmp_buf* fault_exit;
 
 }  // namespace phybin::runtime

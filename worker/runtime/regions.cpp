@@ -11,7 +11,6 @@
 #include "worker/runtime/code_index.h"
 #include "worker/runtime/guarded_translate.h"
 #include "worker/runtime/images.h"
-#include "worker/runtime/lock.h"
 #include "worker/runtime/thread.h"
 #include "worker/runtime/write_watch.h"
 #include "worker/translator/decode/instruction.h"
@@ -20,6 +19,7 @@ namespace phybin::runtime {
 
 Config config;
 Counters counts;
+Lock code_lock;
 std::atomic<uint64_t> code_epoch = 1;
 
 namespace {
@@ -32,8 +32,6 @@ struct CheckedBytes {
   std::vector<GuestRange> ranges;
   std::vector<uint8_t> bytes;  // range after range
 };
-
-Lock code_lock;
 
 CodeIndex index;
 std::vector<RegionRecord> regions;
@@ -304,10 +302,6 @@ CodeAddress find_checked(std::unordered_map<uint64_t, uint32_t>& map, uint64_t g
 
 }  // namespace
 
-CodeLock::CodeLock() { lock_code(); }
-CodeLock::~CodeLock() { unlock_code(); }
-void lock_code() { code_lock.lock(); }
-void unlock_code() { code_lock.unlock(); }
 const RegionRecord& region_record(uint32_t region) { return regions[region]; }
 
 KnownPair pair_of_chunk(PairRef ref) {

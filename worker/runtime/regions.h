@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "worker/runtime/code_memory.h"
+#include "worker/runtime/lock.h"
 #include "worker/runtime/runtime.h"
 #include "worker/translator/translate.h"
 
@@ -69,15 +70,14 @@ const RegionRecord& region_record(uint32_t region);  // code lock held
 extern Config config;
 extern Counters counts;
 
+extern Lock code_lock;
 class CodeLock {
  public:
-  CodeLock();
-  ~CodeLock();
+  CodeLock() { code_lock.lock(); }
+  ~CodeLock() { code_lock.unlock(); }
   CodeLock(const CodeLock&) = delete;
   CodeLock& operator=(const CodeLock&) = delete;
 };
-void lock_code();
-void unlock_code();
 void regions_after_fork_child();
 
 }  // namespace phybin::runtime

@@ -24,7 +24,7 @@ Counters counters() {
 
 // Order of locks: code, threads, signal dispositions, worker memory.
 void before_fork() {
-  lock_code();
+  code_lock.lock();
   lock_thread_list();
   lock_signals();
   lock_worker_memory();
@@ -34,7 +34,7 @@ void after_fork_parent() {
   unlock_worker_memory();
   unlock_signals();
   unlock_thread_list();
-  unlock_code();
+  code_lock.unlock();
 }
 
 void after_fork_child() {

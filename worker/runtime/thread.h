@@ -100,7 +100,7 @@ struct Thread {
 inline Thread& thread_of(GuestState& state) { return reinterpret_cast<Thread&>(state); }
 
 // The guest thread of this host thread; readable in signal handlers.
-extern thread_local Thread* this_thread;
+extern constinit thread_local Thread* this_thread;
 
 inline constexpr size_t kHandlerStackBytes = 64 << 10;
 

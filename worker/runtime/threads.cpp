@@ -39,7 +39,7 @@ static_assert(offsetof(Thread, trap_info) == THREAD_TRAP_INFO && offsetof(Thread
 static_assert(offsetof(Thread, code_index) == THREAD_CODE_INDEX);
 static_assert(offsetof(Thread, resolved) == THREAD_RESOLVED);
 
-thread_local Thread* this_thread = nullptr;
+constinit thread_local Thread* this_thread = nullptr;
 
 namespace {
 
