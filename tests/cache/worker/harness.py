@@ -3,10 +3,24 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
+import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent.parent / "support"))
+import binfmt  # noqa: E402
+
+
+def emulation() -> list[str]:
+    """The beginning of a command that runs in a namespace where the kernel starts ARM64 programs; so that workers can
+    start workers."""
+    if os.uname().machine == "aarch64":
+        return []
+    register = ('mount -t binfmt_misc none /proc/sys/fs/binfmt_misc && printf %s "$1" > /proc/sys/fs/binfmt_misc/register'
+                ' && shift && exec "$@"')
+    return ["unshare", "-Urm", "sh", "-c", register, "sh", binfmt.arm64_entry(binfmt.find_emulator())]
 
 
 class Failure(AssertionError):
@@ -74,7 +88,7 @@ class Bench:
         return self._run([str(word) for word in command], **options)
 
     def translated(self, command, options=(), **more) -> Result:
-        return self._run([str(self.phybin), "--stats", *options, *(str(word) for word in command)], **more)
+        return self._run([*emulation(), str(self.phybin), "--stats", *options, *(str(word) for word in command)], **more)
 
     def _run(self, command, *, environment=None, timeout=60, stdin=b"", prepare=None) -> Result:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -83,7 +97,7 @@ class Bench:
         try:
             out, err = process.communicate(stdin, timeout=timeout)
         except subprocess.TimeoutExpired:
-            process.kill()
+            os.killpg(process.pid, signal.SIGKILL)
             out, err = process.communicate()
             raise Failure(f"{' '.join(command)} hangs; it said {shorten(out)} {shorten(err)}") from None
         return Result(process.returncode, out, err)
