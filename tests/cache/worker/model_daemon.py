@@ -49,7 +49,7 @@ class Worker:
         )
         self.name = name.rstrip(b"\0").decode()
         self.files = {0: key}
-        self.paths = {}  # of modules whose descriptor came along
+        self.paths = {}  # of modules whose descriptor came along, or that an image was offered of
         self.page_fd = memory_file(WORKER_BYTES)
         self.page = mmap.mmap(self.page_fd, WORKER_BYTES)
 
@@ -134,6 +134,9 @@ class ModelDaemon:
             elif kind == MODULE and worker:
                 number, _, key = MODULE_BODY.unpack(data[HEADER.size :])
                 worker.files[number] = key
+                for path in self.images:
+                    if file_key(path) == key:
+                        worker.paths[number] = str(path)
                 if fds:
                     worker.paths[number] = os.readlink(f"/proc/self/fd/{fds[0]}")
                 self.module_met(connection, worker, number)
