@@ -13,14 +13,15 @@ sys.path.insert(0, str(HERE.parent.parent / "support"))
 import binfmt  # noqa: E402
 
 
-def emulation() -> list[str]:
+def emulation(before: str) -> list[str]:
     """The beginning of a command that runs in a namespace where the kernel starts ARM64 programs; so that workers can
-    start workers."""
+    start workers. `before`: a shell command for the process that then becomes the worker."""
+    execute = (before + "; " if before else "") + 'exec "$@"'
     if os.uname().machine == "aarch64":
-        return []
+        return ["sh", "-c", execute, "sh"]
     register = ('mount -t binfmt_misc none /proc/sys/fs/binfmt_misc && printf %s "$1" > /proc/sys/fs/binfmt_misc/register'
-                ' && shift && exec "$@"')
-    return ["unshare", "-Urm", "sh", "-c", register, "sh", binfmt.arm64_entry(binfmt.find_emulator())]
+                " && shift && ")
+    return ["unshare", "-Urm", "sh", "-c", register + execute, "sh", binfmt.arm64_entry(binfmt.find_emulator())]
 
 
 class Failure(AssertionError):
@@ -87,13 +88,12 @@ class Bench:
     def native(self, command, **options) -> Result:
         return self._run([str(word) for word in command], **options)
 
-    def translated(self, command, options=(), **more) -> Result:
-        return self._run([*emulation(), str(self.phybin), "--stats", *options, *(str(word) for word in command)], **more)
+    def translated(self, command, options=(), *, before="", **more) -> Result:
+        return self._run([*emulation(before), str(self.phybin), "--stats", *options, *(str(word) for word in command)], **more)
 
-    def _run(self, command, *, environment=None, timeout=60, stdin=b"", prepare=None) -> Result:
+    def _run(self, command, *, environment=None, timeout=60, stdin=b"") -> Result:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                   env={**os.environ, **(environment or {})}, start_new_session=True, cwd=self.folder,
-                                   preexec_fn=prepare)
+                                   env={**os.environ, **(environment or {})}, start_new_session=True, cwd=self.folder)
         try:
             out, err = process.communicate(stdin, timeout=timeout)
         except subprocess.TimeoutExpired:
