@@ -17,13 +17,26 @@ constexpr size_t kMaxThreads = 32;
 
 }  // namespace
 
-struct Closer::Shared {
+struct Closer::Shared : std::enable_shared_from_this<Closer::Shared> {
   std::mutex mutex;
   std::condition_variable wake;
   std::deque<Descriptor> queue;
   bool stop = false;
   size_t threads = 0, closing = 0;  // closing: threads inside close()
   Clock::time_point last_begun;
+
+  void close_later(Descriptor file) {
+    if (!file) return;
+    std::lock_guard lock(mutex);
+    queue.push_back(std::move(file));
+    if (threads == 0) start_thread();
+    wake.notify_one();
+  }
+
+  void start_thread() {
+    ++threads;
+    std::thread([shared = shared_from_this()] { shared->run(); }).detach();
+  }
 
   void run() {
     std::unique_lock lock(mutex);
@@ -51,15 +64,13 @@ Closer::~Closer() {
   shared_->wake.notify_all();
 }
 
-void Closer::close_later(Descriptor file) {
-  if (!file) return;
-  std::lock_guard lock(shared_->mutex);
-  shared_->queue.push_back(std::move(file));
-  if (shared_->threads == 0) {
-    ++shared_->threads;
-    std::thread([shared = shared_] { shared->run(); }).detach();
-  }
-  shared_->wake.notify_one();
+void Closer::close_later(Descriptor file) { shared_->close_later(std::move(file)); }
+
+ClientFile Closer::own(Descriptor file) {
+  return {new Descriptor(std::move(file)), [shared = shared_](Descriptor* owned) {
+            shared->close_later(std::move(*owned));
+            delete owned;
+          }};
 }
 
 void Closer::close_all(std::vector<Descriptor> files) {
@@ -72,8 +83,7 @@ void Closer::tick() {
   if (shared.queue.empty() || shared.closing < shared.threads) return;
   if (Clock::now() - shared.last_begun < kHangs || shared.threads >= kMaxThreads) return;
   log(LogLevel::kWarning, "closing a client's file hangs; going on without it");
-  ++shared.threads;
-  std::thread([shared = shared_] { shared->run(); }).detach();
+  shared.start_thread();
 }
 
 }  // namespace phybin::daemon

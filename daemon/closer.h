@@ -13,6 +13,9 @@
 
 namespace phybin::daemon {
 
+// A client's file, closed by a Closer when nobody needs it any more.
+using ClientFile = std::shared_ptr<Descriptor>;
+
 class Closer {
  public:
   Closer();
@@ -21,6 +24,7 @@ class Closer {
 
   // From any thread.
   void close_later(Descriptor file);
+  ClientFile own(Descriptor file);
   void close_all(std::vector<Descriptor> files);
   // Called once a second: looks whether closing goes on.
   void tick();

@@ -20,17 +20,29 @@ void control_status(Daemon& daemon, ControlRequest&, const Reply& reply) {
       {"system", daemon.options.system},
       {"socket", daemon.options.socket},
       {"compiler", daemon.options.compiler},
-      {"cache", {{"directory", daemon.cache_dir}, {"limit_bytes", daemon.config.cache_size}}},
+      {"cache",
+       {{"directory", daemon.cache_dir},
+        {"bytes", daemon.images.total_bytes()},
+        {"limit_bytes", daemon.config.cache_size},
+        {"images", daemon.images.all().size()}}},
+      {"translator_build", daemon.jobs.build() ? Json(to_hex(*daemon.jobs.build())) : Json(nullptr)},
       {"workers", {{"connected", workers}, {"total", daemon.counters.workers}}},
       {"hits", daemon.counters.hits},
       {"misses", daemon.counters.misses},
       {"policy", policy_name(daemon.policy.settings().resolve("", UINT32_MAX))},
+      {"jobs",
+       {{"queued", daemon.jobs.queued()},
+        {"running", daemon.jobs.running()},
+        {"done", daemon.jobs.counters().done},
+        {"failed", daemon.jobs.counters().failed}}},
+      {"profile", {{"entry_points", daemon.modules.entries_known()}}},
       {"idle", daemon.idle()},
   });
 }
 
-void control_settle(Daemon& daemon, ControlRequest&, const Reply& reply) {
-  daemon.when_idle([reply] { reply.done({{"idle", true}}); });
+void control_settle(Daemon& daemon, ControlRequest& request, const Reply& reply) {
+  // Others may wait as well, but not make the daemon work at once.
+  daemon.when_idle(request.peer.privileged, [reply] { reply.done({{"idle", true}}); });
 }
 
 }  // namespace phybin::daemon

@@ -4,16 +4,26 @@
 #include <fcntl.h>
 #include <sys/file.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <unordered_map>
 
 #include "daemon/files.h"
 #include "daemon/log.h"
 #include "daemon/server.h"
+#include "daemon/worker_session.h"
 #include "proto/places.h"
 
 namespace phybin::daemon {
 namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kLookAgain = 50ms;
+constexpr unsigned kIdleLooks = 3;
+// Entry points that are taken from one user's workers at a time.
+constexpr size_t kMaxEntriesOfUser = 512 << 10;
 
 std::string cache_place(const Options& options, const Config& config) {
   if (!options.cache.empty()) return options.cache;
@@ -26,6 +36,11 @@ Daemon::Daemon(Options options_given, Config config_given)
     : options(std::move(options_given)),
       config(std::move(config_given)),
       cache_dir(cache_place(options, config)),
+      children(io),
+      reader(io, children),
+      images(io, pool, store, config),
+      modules(reader, closer, store, config),
+      jobs(io, children, reader, images, store, config, options.compiler),
       policy(policy_memory.page(), read_topology(options.topology.empty() ? kSystemNodes : options.topology)),
       server(std::make_unique<Server>(*this)) {}
 
@@ -42,36 +57,92 @@ std::string Daemon::open() {
   if (const std::string problem = policy.open(cache_dir + "/policy.sqlite"); !problem.empty()) {
     log(LogLevel::kWarning, problem);
   }
+  if (std::string problem = store.open(cache_dir); !problem.empty()) return problem;
+  images.on_available([this](const ImageKey& key) {
+    for (const auto& connection : server->connections()) {
+      if (connection->worker() != nullptr && !connection->ended()) connection->worker()->image_available(key);
+    }
+  });
+  if (std::string problem = images.open(cache_dir); !problem.empty()) return problem;
+  if (options.compiler.empty()) {
+    log(LogLevel::kError, "no phybin beside phybind or in $PATH, and no --compiler: no images are made");
+  }
+  jobs.ask_compiler();
   return server->open();
 }
 
 void Daemon::reload(Config fresh) {
   config = std::move(fresh);
   set_log_level(config.log_level);
+  images.evict();
+  jobs.ask_compiler();
   log(LogLevel::kInfo, "configuration read");
 }
 
 void Daemon::stop() {
   server->stop_accepting();
-  server->end_all();
+  server->end_all();  // which takes what is in their rings
+  jobs.stop();
+  children.kill_all();
+  modules.save_all();
+  images.tick();
+  store.close();
   io.stop();
 }
 
-bool Daemon::idle() const { return true; }
+bool Daemon::idle() const { return reader.idle() && images.idle() && jobs.idle(); }
 
-void Daemon::when_idle(std::function<void()> call) {
-  if (idle()) {
-    call();
-  } else {
-    waiting_.push_back(std::move(call));
+void Daemon::when_idle(bool hurry, std::function<void()> call) {
+  waiting_.push_back({hurry, 0, std::move(call)});
+  if (waiting_.size() == 1) look_for_idle();
+}
+
+// A moment has to pass between two looks, so that messages that were sent before the question have arrived.
+void Daemon::look_for_idle() {
+  drain_workers();
+  const bool hurry = std::any_of(waiting_.begin(), waiting_.end(), [](const Waiting& each) { return each.hurry; });
+  if (hurry) jobs.hurry();
+  std::vector<Waiting> still;
+  for (Waiting& waiting : std::exchange(waiting_, {})) {
+    waiting.idle_looks = idle() ? waiting.idle_looks + 1 : 0;
+    if (waiting.idle_looks >= kIdleLooks) {
+      waiting.call();
+    } else {
+      still.push_back(std::move(waiting));
+    }
+  }
+  waiting_.insert(waiting_.begin(), std::make_move_iterator(still.begin()), std::make_move_iterator(still.end()));
+  if (waiting_.empty()) return;
+  look_timer_.expires_after(kLookAgain);
+  look_timer_.async_wait([this](const auto& error) {
+    if (!error) look_for_idle();
+  });
+}
+
+// Takes the entry points that workers have met, from each user so many that others need not wait.
+void Daemon::drain_workers() {
+  std::unordered_map<uid_t, size_t> taken;
+  for (const auto& connection : server->connections()) {
+    WorkerSession* worker = connection->worker();
+    if (worker == nullptr || connection->ended()) continue;
+    size_t& of_user = taken[connection->peer().uid];
+    if (of_user < kMaxEntriesOfUser) of_user += worker->drain(kMaxEntriesOfUser - of_user);
   }
 }
 
 void Daemon::tick() {
   closer.tick();
   policy.tick();
-  if (!waiting_.empty() && idle()) {
-    for (auto& call : std::exchange(waiting_, {})) call();
+  drain_workers();
+  modules.tick();
+  images.tick();
+  jobs.tick();
+  store.commit();
+  if (store.damaged()) {
+    log(LogLevel::kError, "the index is damaged; beginning a new one");
+    if (std::string problem = store.start_anew(); !problem.empty()) log(LogLevel::kError, problem);
+    images.refill_index();
+    modules.refill_index();
   }
 }
 

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -11,11 +13,17 @@
 #include <string>
 #include <vector>
 
+#include "daemon/children.h"
 #include "daemon/closer.h"
 #include "daemon/config.h"
+#include "daemon/file_reader.h"
+#include "daemon/images.h"
+#include "daemon/jobs.h"
+#include "daemon/modules.h"
 #include "daemon/options.h"
 #include "daemon/pages.h"
 #include "daemon/policy.h"
+#include "daemon/store.h"
 
 namespace phybin::daemon {
 
@@ -36,7 +44,14 @@ struct Daemon {
   Options options;
   Config config;
   std::string cache_dir;
+  boost::asio::thread_pool pool{1};
   Closer closer;
+  Children children;
+  FileReader reader;
+  Store store;
+  Images images;
+  Modules modules;
+  Jobs jobs;
   PolicyMemory policy_memory;
   Policy policy;
   Counters counters;
@@ -51,14 +66,24 @@ struct Daemon {
 
   // Nothing is under way: no file being read, no entry point waiting, no job.
   bool idle() const;
-  // Calls once when idle() holds, soon.
-  void when_idle(std::function<void()> call);
+  // Calls once, when idle() holds and has held for a moment. `hurry`: jobs do not wait for their time meanwhile.
+  void when_idle(bool hurry, std::function<void()> call);
   // Once a second.
   void tick();
 
  private:
+  struct Waiting {
+    bool hurry;
+    unsigned idle_looks;
+    std::function<void()> call;
+  };
+
+  void drain_workers();
+  void look_for_idle();
+
   Descriptor lock_;
-  std::vector<std::function<void()>> waiting_;
+  std::vector<Waiting> waiting_;
+  boost::asio::steady_timer look_timer_{io};
 };
 
 }  // namespace phybin::daemon

@@ -12,10 +12,12 @@
 #include <ctime>
 #include <system_error>
 
+#include "daemon/compile_child.h"
 #include "daemon/daemon.h"
 #include "daemon/fault_point.h"
 #include "daemon/log.h"
 #include "daemon/options.h"
+#include "daemon/reader_protocol.h"
 #include "daemon/server.h"
 #include "proto/places.h"
 
@@ -107,6 +109,8 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   using namespace phybin::daemon;
+  if (argc > 1 && strcmp(argv[1], kReaderMode) == 0) return run_reader(kReaderSocket);
+  if (argc > 1 && strcmp(argv[1], kCompileMode) == 0) return run_caged(argc, argv);
   Options options;
   if (const std::string problem = parse_options(argc, argv, options); !problem.empty()) {
     fprintf(stderr, "phybind: %s\n", problem.c_str());

@@ -1,0 +1,81 @@
+// Making images: which ones are wanted, when, and the processes that make them.
+//
+// One job for one key, however many workers ask. A module without an image gets one when no entry point was met in it
+// for a moment; one with an image gets another when enough new ones came, or some and then none for a while. A module
+// of which no image can be made is tried again later and later.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "daemon/children.h"
+#include "daemon/images.h"
+#include "daemon/modules.h"
+
+namespace phybin::daemon {
+
+class Jobs {
+ public:
+  struct Counters {
+    uint64_t done = 0, failed = 0;
+  };
+
+  Jobs(boost::asio::io_context& io, Children& children, FileReader& reader, Images& images, Store& store,
+       const Config& config, std::string compiler);
+  ~Jobs();
+
+  // Asks the compiler what it is; no job starts before it has answered. Called again when it may be another one.
+  void ask_compiler();
+  // The translator build that images are made with, when it is known.
+  const std::optional<Digest>& build() const { return build_; }
+
+  // Something was learnt about the module that a worker with this key has mapped: considers making an image. `user`
+  // asks for it.
+  void consider(const ImageKey& key, const std::shared_ptr<Module>& module, uid_t user);
+  // What waits for its time is done now.
+  void hurry();
+  void tick();
+  void stop();
+
+  size_t queued() const { return wanted_.size(); }
+  size_t running() const { return running_.size(); }
+  const Counters& counters() const { return counters_; }
+  bool idle() const { return wanted_.empty() && running_.empty() && !asking_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Wanted {
+    std::shared_ptr<Module> module;
+    uid_t user;
+    Clock::time_point first, due;
+  };
+  struct Running;
+
+  void start_due();
+  void begin(const ImageKey& key, Wanted wanted);
+  void compile(Running& job, Descriptor module_copy);
+  void ended(const ImageKey& key, int status);
+  void fail(const ImageKey& key, const std::string& reason);
+  void finish(const ImageKey& key, bool again = true);
+
+  boost::asio::io_context& io_;
+  Children& children_;
+  FileReader& reader_;
+  Images& images_;
+  Store& store_;
+  const Config& config_;
+  std::string compiler_;
+  std::optional<Digest> build_;
+  proto::FileKey compiler_file_{};
+  bool asking_ = false, stopped_ = false;
+  std::map<ImageKey, Wanted> wanted_;
+  std::map<ImageKey, std::unique_ptr<Running>> running_;
+  Counters counters_;
+};
+
+}  // namespace phybin::daemon
