@@ -193,7 +193,10 @@ int compile(Request& request) {
     return fail(1, std::string(request.module) + ": not a regular file");
   const int entries = open(request.entries, O_RDONLY | O_CLOEXEC);
   if (entries < 0) return fail(1, std::string(request.entries) + ": " + strerror(errno));
-  const int output = open(request.output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  // "-" is for a caller that lets this process open nothing for writing.
+  const bool to_standard_output = strcmp(request.output, "-") == 0;
+  const int output =
+      to_standard_output ? STDOUT_FILENO : open(request.output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (output < 0) return fail(1, std::string(request.output) + ": " + strerror(errno));
   enter_sandbox();
 
@@ -219,7 +222,7 @@ int compile(Request& request) {
     at += static_cast<size_t>(written);
   }
   const std::string line = summary(report);
-  write_all(STDOUT_FILENO, line.data(), line.size());
+  write_all(to_standard_output ? STDERR_FILENO : STDOUT_FILENO, line.data(), line.size());
   return 0;
 }
 

@@ -52,6 +52,7 @@ constexpr sock_filter kFilter[] = {
     ALLOW(futex),
     ALLOW(sched_yield),
     ALLOW(rt_sigreturn),
+    ALLOW(sigaltstack),
     ALLOW(exit),
     ALLOW(exit_group),
     // New memory, never executable.
