@@ -27,16 +27,15 @@ enum RflagsBit : uint64_t {
   kRflagsId = 1u << 21,
 };
 
+// Without branches: every system call puts RFLAGS into R11.
 inline uint64_t rflags_of(const GuestState& state) {
-  uint64_t flags = state.system_flags | 2;
-  if ((state.nzcv & kNzcvC) == 0) flags |= kRflagsCf;
-  if ((state.nzcv & kNzcvZ) != 0) flags |= kRflagsZf;
-  if ((state.nzcv & kNzcvN) != 0) flags |= kRflagsSf;
-  if ((state.nzcv & kNzcvV) != 0) flags |= kRflagsOf;
-  if (__builtin_parity(state.pf_raw & 0xff) == 0) flags |= kRflagsPf;
-  if (((state.af_raw ^ state.pf_raw) & 0x10) != 0) flags |= kRflagsAf;
-  if (state.direction < 0) flags |= kRflagsDf;
-  return flags;
+  static_assert(kNzcvN >> 24 == kRflagsSf && kNzcvZ >> 24 == kRflagsZf && kNzcvV >> 17 == kRflagsOf);
+  // Bit n: n, folded from a byte, has even parity.
+  constexpr uint64_t kEvenParity = 0x9669;
+  const uint64_t folded = (state.pf_raw ^ (state.pf_raw & 0xff) >> 4) & 15;
+  return state.system_flags | 2 | (~state.nzcv >> 29 & kRflagsCf) | (state.nzcv >> 24 & (kRflagsSf | kRflagsZf)) |
+         (state.nzcv >> 17 & kRflagsOf) | (kEvenParity >> folded & 1) << 2 |
+         ((state.af_raw ^ state.pf_raw) & kRflagsAf) | (static_cast<uint64_t>(state.direction) >> 63) << 10;
 }
 
 inline void set_rflags(GuestState& state, uint64_t flags) {
