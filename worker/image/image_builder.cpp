@@ -8,6 +8,7 @@
 #include "proto/image_verify.h"
 #include "proto/sha256.h"
 #include "worker/image/module.h"
+#include "worker/image/reachable.h"
 #include "worker/image/variant.h"
 #include "worker/translator/identity.h"
 
@@ -93,6 +94,7 @@ std::string choose_entry_points(const ImageInput& input, const Module& module, s
       chosen.push_back(static_cast<uint32_t>(offset - module.text_file_offset));
     }
   }
+  if (input.only_reachable) report.not_reachable = keep_reachable(module, chosen);
   return chosen.empty() ? "no entry point that could be translated" : "";
 }
 

@@ -4,6 +4,7 @@
 #include <elf.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "proto/image_format.h"
@@ -60,11 +61,12 @@ std::string choose_text(const process::ElfLayout& layout, Module& module) {
 }  // namespace
 
 const uint8_t* Module::loaded(uint64_t address, uint64_t bytes) const {
-  for (const Segment& segment : segments) {
-    const uint64_t at = address - segment.address;
-    if (within(at, bytes, segment.bytes)) return file + segment.file_offset + at;
-  }
-  return nullptr;
+  const auto behind = std::upper_bound(segments.begin(), segments.end(), address,
+                                       [](uint64_t a, const Segment& segment) { return a < segment.address; });
+  if (behind == segments.begin()) return nullptr;
+  const Segment& segment = behind[-1];
+  const uint64_t at = address - segment.address;
+  return within(at, bytes, segment.bytes) ? file + segment.file_offset + at : nullptr;
 }
 
 std::string read_module(const uint8_t* file, size_t size, Module& module) {

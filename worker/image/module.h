@@ -18,7 +18,7 @@ struct Module {
   // the file from there on.
   uint64_t text_file_offset = 0, text_address = 0, text_bytes = 0;
   uint64_t image_address = 0;  // ImageHeader::image_address
-  // What is loaded of the file: [address, address + bytes) stands at `file_offset`.
+  // What is loaded of the file, ascending: [address, address + bytes) stands at `file_offset`.
   struct Segment {
     uint64_t address, file_offset, bytes;
   };
