@@ -25,11 +25,15 @@ class Walk {
     follow();
     // A table ends where the next one may begin; those are known when all code has been seen, but for the code that
     // only tables lead to.
-    while (!new_tables_.empty()) {
-      std::vector<uint64_t> tables;
-      tables.swap(new_tables_);
-      for (const uint64_t table : tables) read_table(table);
-      follow();
+    follow_tables();
+    for (uint64_t offset = 0; offset < module_.text_bytes;) {
+      Instruction in;
+      if (!starts_[offset]) {
+        push(module_.text_address + offset);
+        follow();
+        follow_tables();
+      }
+      offset += decode_at(offset, in) ? in.length : 1;
     }
   }
 
@@ -38,6 +42,20 @@ class Walk {
  private:
   void push(uint64_t address) {
     if (module_.in_text(address) && !starts_[address - module_.text_address]) pending_.push_back(address);
+  }
+
+  void follow_tables() {
+    while (!new_tables_.empty()) {
+      std::vector<uint64_t> tables;
+      tables.swap(new_tables_);
+      for (const uint64_t table : tables) read_table(table);
+      follow();
+    }
+  }
+
+  bool decode_at(uint64_t offset, Instruction& in) const {
+    return decode::decode(module_.text() + offset, module_.text_bytes - offset, module_.text_address + offset, in) ==
+           decode::DecodeStatus::kOk;
   }
 
   void follow() {
@@ -51,10 +69,7 @@ class Walk {
   void follow_path(uint64_t offset) {
     while (offset < module_.text_bytes && !starts_[offset]) {
       Instruction in;
-      const uint64_t address = module_.text_address + offset;
-      if (decode::decode(module_.text() + offset, module_.text_bytes - offset, address, in) !=
-          decode::DecodeStatus::kOk)
-        return;
+      if (!decode_at(offset, in)) return;
       starts_[offset] = true;
       note_addresses(in);
       switch (in.mnemonic) {
