@@ -335,6 +335,8 @@ bool retire_images_within(uint64_t start, uint64_t end) {
   return retire_images_if([=](const Image& image) { return image.text < end && start < image.text_end; });
 }
 
+void images_after_fork_child() { readers.store(0); }
+
 void switch_image_variants() {
   if (phybin_image_table.load(std::memory_order_relaxed) != nullptr) publish_table();
 }

@@ -49,6 +49,8 @@ bool retire_image_at(uint64_t host);
 bool retire_images_within(uint64_t start, uint64_t end);
 // The memory model has changed: the other variant of each image is used from now on.
 void switch_image_variants();
+// Only the calling thread is left; it is not inside.
+void images_after_fork_child();
 // Unmaps what no thread can be in any more; `passed` is the oldest epoch that some thread may still be in.
 void free_passed_images(uint64_t passed);
 

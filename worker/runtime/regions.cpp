@@ -449,6 +449,7 @@ void free_passed() {
 }
 
 void regions_after_fork_child() {
+  images_after_fork_child();
   current_chunk = nullptr;
   for (Chunk* chunk : chunks) {
     if (chunk != nullptr) close_chunk(*chunk);
