@@ -2,10 +2,12 @@
 #include <charconv>
 #include <ctime>
 #include <optional>
+#include <span>
 
 #include "client/commands.h"
 #include "client/connection.h"
 #include "client/format.h"
+#include "client/module.h"
 #include "client/progress.h"
 
 namespace phybin::client {
@@ -58,6 +60,21 @@ std::optional<uint64_t> parse_age(const std::string& text) {
   }
 }
 
+// As HostFeatures (worker/translator/host_features.h) has them, and CodeOptionBits.
+constexpr const char* kFeatureNames[] = {"crc32", "aes",    "pmull", "sha1",  "sha2",   "lse",
+                                         "lrcpc", "lrcpc2", "lse2",  "flagm", "flagm2", "frintts"};
+constexpr const char* kOptionNames[] = {"fast-math", "no-sse-check"};
+
+std::string bit_names(uint64_t bits, std::span<const char* const> names) {
+  std::string text;
+  for (unsigned bit = 0; bit < 64; ++bit) {
+    if ((bits >> bit & 1) == 0) continue;
+    if (!text.empty()) text += " ";
+    text += bit < names.size() ? names[bit] : "bit" + std::to_string(bit);
+  }
+  return text.empty() ? "none" : text;
+}
+
 ProgressFunction shown_by(Progress& progress) {
   return [&progress](const Json& state) {
     progress.show(number(state, "done"), number(state, "total"), text(state, "what"));
@@ -68,7 +85,7 @@ ProgressFunction shown_by(Progress& progress) {
 
 int run_cache_list(const Arguments& arguments) {
   Json request{{"request", "cache-list"}};
-  if (arguments.has("--module")) request["module"] = arguments.get("--module");
+  add_module(arguments, request);
   const Answer answer = ask_once(arguments, request);
   if (answer.status != kSuccess) return answer.status;
   if (arguments.has("--json")) {
@@ -112,14 +129,13 @@ int run_cache_show(const Arguments& arguments) {
   list.add("code", "weak " + format_bytes(number(image, "weak_code_bytes")) + ", tso " +
                        format_bytes(number(image, "tso_code_bytes")));
   list.add("translator", text(image, "translator_build"));
-  list.add("host features", text(image, "host_features"));
-  list.add("options", text(image, "code_options"));
-  list.add("origin", text(image, "origin"));
+  list.add("host features", bit_names(number(image, "host_features"), kFeatureNames));
+  list.add("options", bit_names(number(image, "code_options"), kOptionNames));
   list.add("made", local_time(number(image, "created_at")));
   list.add("last used", local_time(number(image, "used_at")));
   list.add("uses", std::to_string(number(image, "uses")));
   list.add("mapped now by", std::to_string(number(image, "workers")) + " workers");
-  list.add("replicas", std::to_string(number(image, "replicas")));
+  list.add("copies", std::to_string(number(image, "copies")) + " on memory nodes");
   print(list.render());
   return kSuccess;
 }
@@ -154,19 +170,15 @@ int run_cache_purge(const Arguments& arguments) {
     }
     request["older_than_seconds"] = *age;
   }
-  if (arguments.has("--module")) request["module"] = arguments.get("--module");
   if (arguments.has("--all")) request["all"] = true;
-  if (request.size() == 1) {
+  if (request.size() == 1 && !arguments.has("--module")) {
     return usage_error("cache purge: what? --older-than=AGE, --module=PATH or --all");
   }
-  if (request.size() > 2 && arguments.has("--all")) {
+  if (arguments.has("--all") && (arguments.has("--older-than") || arguments.has("--module"))) {
     return usage_error("cache purge: --all goes with nothing else");
   }
-  Answer answer;
-  {
-    Progress progress("removing image");
-    answer = ask_once(arguments, request, shown_by(progress));
-  }
+  add_module(arguments, request);
+  const Answer answer = ask_once(arguments, request);
   if (answer.status != kSuccess) return answer.status;
   if (arguments.has("--json")) {
     print_json(answer.body);

@@ -13,6 +13,7 @@
 
 #include "client/commands.h"
 #include "client/connection.h"
+#include "client/digest.h"
 #include "client/format.h"
 
 namespace phybin::client {

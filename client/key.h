@@ -24,6 +24,4 @@ bool read_secret_key(const std::string& file, KeyPair& key, std::string& error);
 
 SignatureBytes sign(const KeyPair& key, std::string_view text);
 
-std::string to_hex(const uint8_t* bytes, size_t count);
-
 }  // namespace phybin::client

@@ -14,8 +14,16 @@ struct Request {
 };
 
 constexpr Request kRequests[] = {
-    {"policy-get", control_policy_get}, {"policy-set", control_policy_set}, {"policy-unset", control_policy_unset},
-    {"settle", control_settle},         {"status", control_status},         {"top", control_top},
+    {"cache-list", control_cache_list},
+    {"cache-purge", control_cache_purge},
+    {"cache-show", control_cache_show},
+    {"cache-verify", control_cache_verify},
+    {"policy-get", control_policy_get},
+    {"policy-set", control_policy_set},
+    {"policy-unset", control_policy_unset},
+    {"settle", control_settle},
+    {"status", control_status},
+    {"top", control_top},
 };
 
 // What a message of a long answer holds of the array, in bytes of JSON; the rest of the message is small.

@@ -72,6 +72,10 @@ void require_privilege(const Peer& peer);  // throws ControlError
 
 // The handlers; control.cpp has the names that they are called by.
 void control_status(Daemon& daemon, ControlRequest& request, const Reply& reply);
+void control_cache_list(Daemon& daemon, ControlRequest& request, const Reply& reply);
+void control_cache_purge(Daemon& daemon, ControlRequest& request, const Reply& reply);
+void control_cache_show(Daemon& daemon, ControlRequest& request, const Reply& reply);
+void control_cache_verify(Daemon& daemon, ControlRequest& request, const Reply& reply);
 void control_policy_get(Daemon& daemon, ControlRequest& request, const Reply& reply);
 void control_policy_set(Daemon& daemon, ControlRequest& request, const Reply& reply);
 void control_policy_unset(Daemon& daemon, ControlRequest& request, const Reply& reply);

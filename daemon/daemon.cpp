@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <unordered_map>
 
 #include "daemon/files.h"
@@ -21,6 +22,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kLookAgain = 50ms;
+// Copies of images are thought about every so many ticks.
+constexpr uint64_t kReplicaTicks = 4;
 constexpr unsigned kIdleLooks = 3;
 // Entry points that are taken from one user's workers at a time.
 constexpr size_t kMaxEntriesOfUser = 512 << 10;
@@ -42,6 +45,7 @@ Daemon::Daemon(Options options_given, Config config_given)
       modules(reader, closer, store, config),
       jobs(io, children, reader, images, store, config, options.compiler),
       policy(policy_memory.page(), read_topology(options.topology.empty() ? kSystemNodes : options.topology)),
+      replicas(io, policy.topology(), config),
       server(std::make_unique<Server>(*this)) {}
 
 Daemon::~Daemon() = default;
@@ -64,6 +68,9 @@ std::string Daemon::open() {
     }
   });
   if (std::string problem = images.open(cache_dir); !problem.empty()) return problem;
+  if (std::string problem = replicas.open(cache_dir); !problem.empty()) {
+    log(LogLevel::kWarning, problem + "; images have no copies on memory nodes");
+  }
   if (options.compiler.empty()) {
     log(LogLevel::kError, "no phybin beside phybind or in $PATH, and no --compiler: no images are made");
   }
@@ -90,7 +97,7 @@ void Daemon::stop() {
   io.stop();
 }
 
-bool Daemon::idle() const { return reader.idle() && images.idle() && jobs.idle(); }
+bool Daemon::idle() const { return reader.idle() && images.idle() && jobs.idle() && replicas.idle(); }
 
 void Daemon::when_idle(bool hurry, std::function<void()> call) {
   waiting_.push_back({hurry, 0, std::move(call)});
@@ -130,6 +137,26 @@ void Daemon::drain_workers() {
   }
 }
 
+// Counts who runs from which image, and where.
+void Daemon::update_replicas() {
+  std::map<int64_t, Replicas::Use> uses;
+  for (const auto& connection : server->connections()) {
+    const WorkerSession* worker = connection->worker();
+    if (worker == nullptr || connection->ended() || worker->member() == nullptr) continue;
+    const Policy::Member& member = *worker->member();
+    if (policy.value(member) == proto::CachePolicy::kOff && !member.group->automatic) continue;
+    const double seconds = member.cpu_seconds + policy.history().remaining(
+                                                    {member.subject.program, member.subject.uid}, member.cpu_seconds);
+    for (const int64_t image : worker->images()) {
+      Replicas::Use& use = uses[image];
+      use.instances.resize(policy.topology().nodes());
+      ++use.instances[member.node];
+      use.seconds += seconds;
+    }
+  }
+  replicas.update(uses, images, policy.model());
+}
+
 void Daemon::tick() {
   closer.tick();
   policy.tick();
@@ -137,6 +164,7 @@ void Daemon::tick() {
   modules.tick();
   images.tick();
   jobs.tick();
+  if (++ticks_ % kReplicaTicks == 0 && policy.topology().nodes() > 1) update_replicas();
   store.commit();
   if (store.damaged()) {
     log(LogLevel::kError, "the index is damaged; beginning a new one");

@@ -23,6 +23,7 @@
 #include "daemon/options.h"
 #include "daemon/pages.h"
 #include "daemon/policy.h"
+#include "daemon/replicas.h"
 #include "daemon/store.h"
 
 namespace phybin::daemon {
@@ -54,6 +55,7 @@ struct Daemon {
   Jobs jobs;
   PolicyMemory policy_memory;
   Policy policy;
+  Replicas replicas;
   Counters counters;
   std::unique_ptr<Server> server;
   std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
@@ -79,10 +81,12 @@ struct Daemon {
   };
 
   void drain_workers();
+  void update_replicas();
   void look_for_idle();
 
   Descriptor lock_;
   std::vector<Waiting> waiting_;
+  uint64_t ticks_ = 0;
   boost::asio::steady_timer look_timer_{io};
 };
 

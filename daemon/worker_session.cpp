@@ -143,7 +143,13 @@ void WorkerSession::offer(const proto::FileKey& file, const std::shared_ptr<Modu
   }
   ++daemon_.counters.hits;
   const ImageRow& row = daemon_.images.find(key)->row;
+  if (daemon_.policy.topology().nodes() > 1) {
+    Descriptor near = daemon_.replicas.hand_out(row, daemon_.policy.topology().node_of(subject_.cpu));
+    if (module == program_) program_is_far_ = !near;
+    if (near) image = std::move(near);
+  }
   offered_.insert(file);
+  images_.insert(row.id);
   offers.push_back({{file, row.file_bytes, static_cast<uint64_t>(row.id)}, std::move(image)});
 }
 
@@ -167,7 +173,7 @@ void WorkerSession::welcome(std::vector<Offer> offers) {
   welcomed_ = true;
   const Descriptor page = memory_.create();
   if (!page) return connection_.end(std::string("no page for it: ") + strerror(errno));
-  member_ = daemon_.policy.join(subject_, connection_.peer().pid, memory_.page(), false);
+  member_ = daemon_.policy.join(subject_, connection_.peer().pid, memory_.page(), program_is_far_);
   const size_t count = std::min(offers.size(), kFirstOffers);
   std::vector<char> bytes(sizeof(proto::Welcome) + count * sizeof(proto::ImageOffer));
   proto::Welcome message{};

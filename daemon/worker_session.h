@@ -39,7 +39,9 @@ class WorkerSession {
   // The worker's counters and ring; null before it was welcomed. Read each field once, believe nothing.
   const proto::WorkerPage* page() const { return memory_.page(); }
   std::chrono::steady_clock::time_point started() const { return started_; }
-  size_t images_offered() const { return offered_.size(); }
+  // Images that it was given, by their ids.
+  const std::unordered_set<int64_t>& images() const { return images_; }
+  bool has_image(int64_t id) const { return images_.count(id) != 0; }
 
  private:
   // A module by the number that the worker gave it.
@@ -83,6 +85,8 @@ class WorkerSession {
   // Files of this worker that are known, and those of them for which it was offered an image.
   std::unordered_map<proto::FileKey, std::shared_ptr<Module>, FileHash> files_;
   std::unordered_set<proto::FileKey, FileHash> offered_;
+  std::unordered_set<int64_t> images_;
+  bool program_is_far_ = false;  // its program's image lies on another memory node
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   boost::asio::steady_timer patience_;  // of the worker, for its welcome
 };
