@@ -26,8 +26,6 @@ constexpr unsigned kMostImages = proto::kMaxDescriptors;
 // Of an answer or of Images; larger messages cannot be right.
 constexpr size_t kLongest = sizeof(proto::Welcome) + kMostImages * sizeof(proto::ImageOffer);
 
-bool expects_offers = false;
-
 int descriptor() { return process::own_descriptor(process::OwnDescriptor::kDaemon); }
 
 // A message with what came along, which is closed at the end if nobody has taken it.
@@ -141,7 +139,6 @@ bool say_hello(int socket, const proto::Hello& hello, int program, unsigned time
     return false;
   }
   message.take_offers<proto::Welcome>(proto::kWelcomePages);
-  expects_offers = (welcome.header.flags & proto::kMore) != 0;
   return true;
 }
 
@@ -164,13 +161,11 @@ bool is_connected() { return descriptor() >= 0; }
 
 void disconnect() {
   process::close_descriptor(process::OwnDescriptor::kDaemon);
-  expects_offers = false;
 }
 
 bool read_offers() {
   // Each message costs the daemon more than it costs us; but nobody shall keep us busy.
   constexpr unsigned kMostMessages = 16;
-  if (!expects_offers) return false;
   bool any = false;
   for (unsigned i = 0; i < kMostMessages && is_connected(); ++i) {
     Message message;
@@ -195,10 +190,7 @@ bool announce_module(uint32_t module, const proto::FileKey& file, int fd) {
   message.module = module;
   message.file = file;
   const int result = proto::send_message(descriptor(), &message, sizeof message, &fd, fd >= 0 ? 1 : 0, MSG_DONTWAIT);
-  if (result == 0) {
-    if (fd >= 0) expects_offers = true;
-    return true;
-  }
+  if (result == 0) return true;
   if (result != -EAGAIN && result != -ENOBUFS && result != -ETOOMANYREFS) disconnect();
   return false;
 }

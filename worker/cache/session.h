@@ -21,7 +21,7 @@ bool connect(const Address& address, const proto::Hello& hello, int program, uns
 bool is_connected();
 void disconnect();
 
-// Images that have been offered meanwhile; cheap if none are expected. True if there were some.
+// Takes images that have been offered meanwhile. True if there were some.
 bool read_offers();
 // Gives a module its number; `fd` is -1 if the daemon knows the file. False if it did not get through.
 bool announce_module(uint32_t module, const proto::FileKey& file, int fd);
