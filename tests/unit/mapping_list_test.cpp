@@ -179,5 +179,32 @@ TEST(MappingList, KeepsManyRanges) {
   EXPECT_GT(most, 1000u);
 }
 
+// Private executable mappings of a file know their offsets, so that code can be named by file and offset.
+TEST(MappingList, ModulesKeepTheirOffsets) {
+  MappingList list;
+  list.set_bounds(kPage, 64 * kPage);
+  Range text;
+  text.module = 3;
+  text.offset = 5 * kPage;
+  list.assign(10 * kPage, 14 * kPage, text);
+  text.offset = 9 * kPage;
+  list.assign(14 * kPage, 16 * kPage, text);  // goes on in the file
+  EXPECT_EQ(list.size(), 1u);
+  text.offset = 0;
+  list.assign(16 * kPage, 18 * kPage, text);  // does not
+  EXPECT_EQ(list.size(), 2u);
+  text.offset = 2 * kPage;
+  text.module = 4;
+  list.assign(18 * kPage, 20 * kPage, text);  // of another file
+  EXPECT_EQ(list.size(), 3u);
+  list.erase(12 * kPage, 13 * kPage);
+  uint64_t start = 0;
+  const Range* rest = list.find(13 * kPage, &start);
+  ASSERT_NE(rest, nullptr);
+  EXPECT_EQ(start, 13 * kPage);
+  EXPECT_EQ(rest->offset, 8 * kPage);
+  EXPECT_EQ(rest->module, 3u);
+}
+
 }  // namespace
 }  // namespace phybin::process

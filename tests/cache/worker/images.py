@@ -462,7 +462,16 @@ def wrong_module(bench: Bench):
 
 
 def place_is_taken(bench: Bench):
-    """The program has mapped something where the image of the next library would go."""
+    """A mapping of a library has something behind it where the image would go: it is translated privately."""
+    with Warm(bench, [bench.program("maps_by_hand")]) as run:
+        run.warm_up()
+        result = run.run("again")
+        # Program, dynamic linker, libc and the library three times, once without an image.
+        expect(result.attached == 6, f"{result.attached} images")
+
+
+def places_fill_up(bench: Bench):
+    """Mappings of all sizes between loading and unloading."""
     result = warm(bench, [bench.program("takes_places")])
     expect(result.attached >= 3, f"{result.attached} images")
 
@@ -472,4 +481,4 @@ TESTS = [static, static_pie, dynamic, not_position_independent, one_segment, emp
          unaligned_and_locked, loaded_libraries, loaded_twice, large_alignment, shared_by_programs, heap_behind_program,
          sanitizer, text_changes, changed_by_threads, maps_hide_images, policy_changes,
          policy_off_for_a_running_program, late_images, other_options, file_changes, damaged_headers, wrong_module,
-         place_is_taken]
+         place_is_taken, places_fill_up]

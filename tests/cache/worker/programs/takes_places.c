@@ -1,5 +1,4 @@
-// Takes what is free behind each library as soon as it is mapped... by mapping so much before that libraries have
-// no room behind them.
+// Loads a library again and again and fills what is free in between.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
