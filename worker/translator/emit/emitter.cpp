@@ -1,8 +1,6 @@
 // The walk over the blocks, cold code and location tables of the emitter; see emitter.h.
 #include "worker/translator/emit/emitter.h"
 
-#include "worker/translator/passes/liveness.h"
-
 namespace phybin::emit {
 
 using ir::kNoValue;
@@ -119,7 +117,7 @@ void Emitter::flush_cold() {
   for (std::size_t i = 0; i < deferred_edges.size(); ++i) {
     const DeferredEdge e = deferred_edges[i];
     a.bind(e.label);
-    edge(e.target, e.pending, e.from_block, false);
+    edge(e.target, e.block, e.pending, e.from_block, false);
   }
   for (std::size_t i = 0; i < cold_.size(); ++i) {
     const ColdPath cold = cold_[i];

@@ -64,6 +64,7 @@ struct PendingFlags {
 struct DeferredEdge {
   a64::Label label;
   uint64_t target;
+  uint16_t block;  // of the region, at `target`; or kNoBlock
   PendingFlags pending;
   int from_block;
 };
@@ -205,8 +206,9 @@ class Emitter {
   void add_location(LocationEntry entry);
 
   // ---- Exits (exits.cpp) ------------------------------------------------------------------------------------------
-  // Goes to a guest address: a block of this region or an exit. `from_block` tells backward jumps, which poll.
-  void edge(uint64_t target, const PendingFlags& pending, int from_block, bool may_fall_through);
+  // Goes to a guest address: a block of this region or, without `block`, an exit. `from_block` tells backward jumps,
+  // which poll.
+  void edge(uint64_t target, uint16_t block, const PendingFlags& pending, int from_block, bool may_fall_through);
   void exit_direct(uint64_t target, const PendingFlags& pending, int from_block);
   void emit_entry_tables();
   void flush_exits();
@@ -215,7 +217,7 @@ class Emitter {
   std::vector<DeferredEdge>& deferred_edges;
   std::vector<ColdExit>& cold_exits;
   std::vector<ColdIndirect>& cold_indirects;
-  a64::Label block_label(int block) const { return block_labels_[static_cast<std::size_t>(block)]; }
+  a64::Label block_label(unsigned block) const { return block_labels_[block]; }
   int current_block() const { return block_; }
   uint16_t new_slot_pair(uint64_t target);
   // Goes to (or calls) code of the guest address `target`, which is none of the region's.
@@ -243,7 +245,7 @@ class Emitter {
   void copy_operand_a(const ir::Op& op, a64::Gpr to);
   Source source_of(ir::ValueId value);
   void flush_cold();
-  bool is_vec(ir::ValueId v) const { return ir::info(region.ops[v].code).result == ir::ResultClass::kVec; }
+  bool is_vec(ir::ValueId v) const { return (ir::traits(region.ops[v].code) & ir::kDefinesVec) != 0; }
 
   friend void emit_Push(Emitter&, const ir::Op&);
   friend void emit_Pop(Emitter&, const ir::Op&);

@@ -8,7 +8,6 @@
 //
 // Registers at exits: x16 guest target or guest return address, x17 and x30 scratch; all else is guest state.
 #include "worker/translator/emit/emitter.h"
-#include "worker/translator/passes/liveness.h"
 
 namespace phybin::emit {
 
@@ -40,7 +39,10 @@ void probe_table(Emitter& e, Gpr target, bool call) {
 
 // The guest's return address onto the guest stack, and with the host's onto the shadow stack. Ends with the flags
 // that are pending behind the call.
-Label push_return(Emitter& e, uint64_t return_address, int return_block, ir::FlagMask needs) {
+Label push_return(Emitter& e) {
+  const uint64_t return_address = e.this_block().fallthrough;
+  const uint16_t return_block = e.this_block().next;
+  const ir::FlagMask needs = return_block == ir::kNoBlock ? ir::kAllFlags : e.region.blocks[return_block].live_in;
   e.load_guest_address(kScratch0, return_address);
   if (e.ordered()) {
     e.a.sub_imm(true, kScratch1, gpr_home(kGuestRsp), 8);
@@ -63,13 +65,14 @@ Label push_return(Emitter& e, uint64_t return_address, int return_block, ir::Fla
 
 // Behind a call: where its return site is not the next block, a jump to it. Returns come here with flags as `needs`
 // says.
-void place_return_site(Emitter& e, Label site, uint64_t return_address, int return_block) {
+void place_return_site(Emitter& e, Label site) {
+  const uint16_t return_block = e.this_block().next;
   if (return_block == e.current_block() + 1) return;
   e.a.bind(site);
-  if (return_block >= 0) {
+  if (return_block != ir::kNoBlock) {
     e.a.b(e.block_label(return_block));
   } else {
-    e.exit_direct(return_address, PendingFlags{}, -1);
+    e.exit_direct(e.this_block().fallthrough, PendingFlags{}, -1);
   }
 }
 
@@ -112,13 +115,13 @@ void Emitter::poll(uint16_t instruction, FlagForm form) {
   a.ldur(false, a64::kZr, kState, kPollDisplacement);
 }
 
-void Emitter::edge(uint64_t target, const PendingFlags& pending, int from_block, bool may_fall_through) {
-  const int block = passes::find_block(region, target);
-  if (block < 0) {
+void Emitter::edge(uint64_t target, uint16_t block, const PendingFlags& pending, int from_block,
+                   bool may_fall_through) {
+  if (block == ir::kNoBlock) {
     exit_direct(target, pending, from_block);
     return;
   }
-  const ir::Block& to = region.blocks[static_cast<std::size_t>(block)];
+  const ir::Block& to = region.blocks[block];
   materialise(pending, to.live_in);
   if (block <= from_block) {
     poll(region.ops[to.first].instruction, FlagForm::kCanonical);
@@ -213,7 +216,7 @@ void Emitter::emit_entry_tables() {
 }
 
 void emit_Jump(Emitter& e, const Op& op) {
-  e.edge(static_cast<uint64_t>(op.imm), e.pending_flags(), e.current_block(), true);
+  e.edge(static_cast<uint64_t>(op.imm), e.this_block().taken, e.pending_flags(), e.current_block(), true);
 }
 
 namespace {
@@ -229,8 +232,8 @@ bool nothing_to_do(const PendingFlags& pending, ir::FlagMask needs) {
 // backward branch then polls before it, if the guest can go on at the branch itself (`repeatable`): what it tests is
 // guest state, and it has changed none.
 Label taken_label(Emitter& e, uint64_t target, const PendingFlags& pending, bool repeatable) {
-  const int block = passes::find_block(e.region, target);
-  if (block >= 0 && nothing_to_do(pending, e.region.blocks[static_cast<std::size_t>(block)].live_in)) {
+  const uint16_t block = e.this_block().taken;
+  if (block != ir::kNoBlock && nothing_to_do(pending, e.region.blocks[block].live_in)) {
     if (block > e.current_block()) return e.block_label(block);
     if (!e.options.safepoints) return e.block_label(block);
     if (repeatable && in_registers(pending)) {
@@ -239,7 +242,7 @@ Label taken_label(Emitter& e, uint64_t target, const PendingFlags& pending, bool
       return e.block_label(block);
     }
   }
-  e.deferred_edges.push_back({e.a.new_label(), target, pending, e.current_block()});
+  e.deferred_edges.push_back({e.a.new_label(), target, block, pending, e.current_block()});
   return e.deferred_edges.back().label;
 }
 
@@ -257,7 +260,7 @@ void emit_Branch(Emitter& e, const Op& op) {
     } else {
       e.a.cbz(false, kScratch0, taken);
     }
-    e.edge(fallthrough, pending, e.current_block(), true);
+    e.edge(fallthrough, e.this_block().next, pending, e.current_block(), true);
     return;
   }
   Cond second;
@@ -276,7 +279,7 @@ void emit_Branch(Emitter& e, const Op& op) {
     e.a.b_cond(second, taken);
     e.a.bind(skip);
   }
-  e.edge(fallthrough, pending, e.current_block(), true);
+  e.edge(fallthrough, e.this_block().next, pending, e.current_block(), true);
 }
 
 void emit_BranchZero(Emitter& e, const Op& op) {
@@ -290,7 +293,7 @@ void emit_BranchZero(Emitter& e, const Op& op) {
   } else {
     op.aux == 0 ? e.a.cbz(op.width == 64, x, taken) : e.a.cbnz(op.width == 64, x, taken);
   }
-  e.edge(e.this_block().fallthrough, pending, e.current_block(), true);
+  e.edge(e.this_block().fallthrough, e.this_block().next, pending, e.current_block(), true);
 }
 
 void emit_JumpIndirect(Emitter& e, const Op& op) {
@@ -303,38 +306,31 @@ void emit_JumpIndirect(Emitter& e, const Op& op) {
 }
 
 void emit_Call(Emitter& e, const Op& op) {
-  const uint64_t return_address = e.this_block().fallthrough;
-  const int return_block = passes::find_block(e.region, return_address);
   const auto target = static_cast<uint64_t>(op.imm);
-  const Label site = push_return(e, return_address, return_block, passes::edge_flags(e.region, return_address));
+  const Label site = push_return(e);
   const PendingFlags pending = e.pending_flags();
-  const int target_block = passes::find_block(e.region, target);
-  if (target_block >= 0) {
-    e.materialise(pending, e.region.blocks[static_cast<std::size_t>(target_block)].live_in);
+  if (const uint16_t target_block = e.this_block().taken; target_block != ir::kNoBlock) {
+    e.materialise(pending, e.region.blocks[target_block].live_in);
     e.a.bl(e.block_label(target_block));
   } else {
     e.leave_region(target, true, pending);
   }
-  place_return_site(e, site, return_address, return_block);
+  place_return_site(e, site);
 }
 
 void emit_CallIndirect(Emitter& e, const Op& op) {
-  const uint64_t return_address = e.this_block().fallthrough;
-  const int return_block = passes::find_block(e.region, return_address);
   Gpr target = e.use(op.a);
   if (target == gpr_home(kGuestRsp)) {  // the push moves it
     target = e.temporary();
     e.a.mov(true, target, gpr_home(kGuestRsp));
   }
-  const Label site = push_return(e, return_address, return_block, passes::edge_flags(e.region, return_address));
+  const Label site = push_return(e);
   probe_table(e, target, true);
-  place_return_site(e, site, return_address, return_block);
+  place_return_site(e, site);
 }
 
 void emit_CallThrough(Emitter& e, const Op& op) {
-  const uint64_t return_address = e.this_block().fallthrough;
-  const int return_block = passes::find_block(e.region, return_address);
-  const Label site = push_return(e, return_address, return_block, passes::edge_flags(e.region, return_address));
+  const Label site = push_return(e);
   const auto pointer = static_cast<uint64_t>(op.imm);
   const uint32_t in_page = pointer & 0xfff;
   const bool folds = e.relative_addresses() && !e.ordered() && in_page % 8 == 0;
@@ -349,7 +345,7 @@ void emit_CallThrough(Emitter& e, const Op& op) {
     e.a.ldr(true, kScratch0, kScratch0, folds ? in_page : 0);
   }
   probe_table(e, kScratch0, true);
-  place_return_site(e, site, return_address, return_block);
+  place_return_site(e, site);
 }
 
 void emit_Return(Emitter& e, const Op& op) {

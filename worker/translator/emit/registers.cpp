@@ -11,7 +11,7 @@ using ir::ValueId;
 namespace {
 
 bool clobbers_early(const Op& op, const HostFeatures& host) {
-  if ((ir::info(op.code).properties & ir::kEarlyClobber) == 0) return false;
+  if ((ir::traits(op.code) & ir::kEarlyClobber) == 0) return false;
   switch (op.code) {
     case Opcode::kShl:
     case Opcode::kShr:
@@ -340,7 +340,7 @@ bool Emitter::exchanges_in_place(const Op& op) const {
 
 a64::Gpr Emitter::def(const Op& op) {
   const bool early = clobbers_early(op, host) && !exchanges_in_place(op);
-  const bool tied = (ir::info(op.code).properties & ir::kTied) != 0;
+  const bool tied = (ir::traits(op.code) & ir::kTied) != 0;
   if (op.uses == 1 && !early && !tied && pf_follows(current_)) {
     values_[current_].where = Where::kPf;
     return kPfHome;
@@ -403,7 +403,7 @@ a64::Gpr Emitter::def(const Op& op) {
 
 a64::Vec Emitter::def_vec(const Op& op) {
   const bool early = clobbers_early(op, host);
-  const bool tied = (ir::info(op.code).properties & ir::kTied) != 0;
+  const bool tied = (ir::traits(op.code) & ir::kTied) != 0;
   bool take_home = op.home != 0xff;
   if (take_home && (early || tied)) {
     for (const ValueId operand : {op.a, op.b, op.c}) {

@@ -33,28 +33,46 @@ bool is_narrow(const Region& region, ValueId value, unsigned width) {
 }
 
 void index_blocks(Region& region) {
+  // Open addressing by guest address: block + 1, 0 = free.
   std::size_t slots = 16;
   while (slots < region.blocks.size() * 2) slots *= 2;
   region.block_table.assign(slots, 0);
-  for (std::size_t i = 0; i < region.blocks.size(); ++i) {
-    std::size_t slot = block_slot(region.blocks[i].address, slots);
-    while (region.block_table[slot] != 0) slot = (slot + 1) & (slots - 1);
-    region.block_table[slot] = static_cast<uint16_t>(i + 1);
+  uint16_t* const table = region.block_table.data();
+  Block* const blocks = region.blocks.data();
+  const std::size_t count = region.blocks.size();
+  const auto first_slot = [&](uint64_t address) { return (address * 0x9e3779b97f4a7c15u) >> 40 & (slots - 1); };
+  for (std::size_t i = 0; i < count; ++i) {
+    std::size_t slot = first_slot(blocks[i].address);
+    while (table[slot] != 0) slot = (slot + 1) & (slots - 1);
+    table[slot] = static_cast<uint16_t>(i + 1);
   }
   const auto find = [&](uint64_t address) {
-    for (std::size_t slot = block_slot(address, slots); region.block_table[slot] != 0;
-         slot = (slot + 1) & (slots - 1)) {
-      const auto block = static_cast<uint16_t>(region.block_table[slot] - 1);
-      if (region.blocks[block].address == address) return block;
+    for (std::size_t slot = first_slot(address); table[slot] != 0; slot = (slot + 1) & (slots - 1)) {
+      if (blocks[table[slot] - 1].address == address) return static_cast<uint16_t>(table[slot] - 1);
     }
     return kNoBlock;
   };
-  for (Block& block : region.blocks) {
+  for (std::size_t i = 0; i < count; ++i) {
+    Block& block = blocks[i];
     const Op& end = region.ops[block.last - 1];
-    if (end.code == Opcode::kJump || end.code == Opcode::kBranch || end.code == Opcode::kBranchZero) {
-      block.taken = find(static_cast<uint64_t>(end.imm));
+    switch (end.code) {
+      case Opcode::kJump:
+        block.taken = find(static_cast<uint64_t>(end.imm));
+        break;
+      case Opcode::kBranch:
+      case Opcode::kBranchZero:
+      case Opcode::kCall:
+        block.taken = find(static_cast<uint64_t>(end.imm));
+        [[fallthrough]];
+      case Opcode::kCallThrough:
+      case Opcode::kCallIndirect:
+        // Mostly the next one.
+        block.next = i + 1 < count && blocks[i + 1].address == block.fallthrough ? static_cast<uint16_t>(i + 1)
+                                                                                 : find(block.fallthrough);
+        break;
+      default:
+        break;
     }
-    if (end.code == Opcode::kBranch || end.code == Opcode::kBranchZero) block.next = find(block.fallthrough);
   }
 }
 
@@ -63,9 +81,8 @@ void Builder::begin_block(uint64_t address) {
   block.address = address;
   block.first = static_cast<uint16_t>(region_.ops.size());
   region_.blocks.push_back(block);
-  gpr_.fill(kNoValue);
-  vec_.fill(kNoValue);
-  unseen_write_.fill(0);
+  forget_registers();
+  unseen_ = 0;
   ended_ = false;
 }
 
@@ -75,34 +92,23 @@ void Builder::end_block(uint64_t fallthrough) {
   ended_ = true;
 }
 
-Op& Builder::append(Opcode code, uint8_t width) {
-  Op& o = region_.ops.emplace_back();
-  o.code = code;
-  o.width = width;
-  o.instruction = instruction_;
-  const uint16_t properties = info(code).properties;
-  if ((properties & (kCanFault | kStateBarrier)) != 0) unseen_write_.fill(0);
-  if ((properties & kStateBarrier) != 0) {
-    gpr_.fill(kNoValue);
-    vec_.fill(kNoValue);
-  }
-  if ((properties & kTerminator) != 0) ended_ = true;
-  return o;
+void Builder::forget_registers() {
+  gpr_.fill(kNoValue);
+  vec_.fill(kNoValue);
 }
 
-ValueId Builder::get_gpr(unsigned reg) {
-  if (gpr_[reg] == kNoValue) {
-    gpr_[reg] = op(Opcode::kGetGpr, 64, kNoValue, kNoValue, kNoValue, 0, static_cast<uint8_t>(reg));
-  }
-  return gpr_[reg];
+ValueId Builder::read_gpr(unsigned reg) {
+  return gpr_[reg] = op(Opcode::kGetGpr, 64, kNoValue, kNoValue, kNoValue, 0, static_cast<uint8_t>(reg));
 }
 
 void Builder::set_gpr(unsigned reg, ValueId value) {
-  if (unseen_write_[reg] != 0) {
+  const uint32_t bit = 1u << reg;
+  if ((unseen_ & bit) != 0) {
     Op& overtaken = region_.ops[unseen_write_[reg]];
     overtaken.code = Opcode::kNothing;
     overtaken.a = kNoValue;
   }
+  unseen_ |= bit;
   unseen_write_[reg] = static_cast<uint16_t>(region_.ops.size());
   op(Opcode::kSetGpr, 64, value, kNoValue, kNoValue, 0, static_cast<uint8_t>(reg));
   gpr_[reg] = value;
@@ -128,7 +134,7 @@ ValueId Builder::find(Opcode code, ValueId a, ValueId b, int64_t imm, uint8_t au
   while (i-- > stop) {
     const Op& o = region_.ops[i];
     if (o.code == code && o.a == a && o.b == b && o.imm == imm && o.aux == aux) return static_cast<ValueId>(i);
-    if ((info(o.code).properties & kClobbersTemps) != 0) break;
+    if ((traits(o.code) & kClobbersTemps) != 0) break;
   }
   return kNoValue;
 }

@@ -6,7 +6,9 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "worker/translator/ir/ir.h"
 
@@ -27,20 +29,28 @@ class Builder {
 
   void begin_block(uint64_t address);
   void end_block(uint64_t fallthrough);
-  void begin_instruction(uint16_t index) { instruction_ = index; }
+  void begin_instruction(uint16_t index) { instruction_word_ = uint64_t{index} << 16 | uint64_t{0xff} << 32; }
 
   // Appends an operation; the result is its value (kNoValue when the opcode defines none).
-  ValueId op(Opcode code, uint8_t width, ValueId a = kNoValue, ValueId b = kNoValue, ValueId c = kNoValue,
-             int64_t imm = 0, uint8_t aux = 0, uint8_t aux2 = 0, FlagMask flags_def = 0) {
-    Op& o = append(code, width);
-    o.a = a;
-    o.b = b;
-    o.c = c;
-    o.imm = imm;
-    o.aux = aux;
-    o.aux2 = aux2;
-    o.flags_def = flags_def;
-    return last();
+  [[gnu::always_inline]] ValueId op(Opcode code, uint8_t width, ValueId a = kNoValue, ValueId b = kNoValue,
+                                    ValueId c = kNoValue, int64_t imm = 0, uint8_t aux = 0, uint8_t aux2 = 0,
+                                    FlagMask flags_def = 0) {
+    // Op as four words: most of it is known to the compiler.
+    static_assert(offsetof(Op, width) == 2 && offsetof(Op, aux) == 3 && offsetof(Op, aux2) == 4 &&
+                  offsetof(Op, flags_def) == 5 && offsetof(Op, a) == 10 && offsetof(Op, b) == 12 &&
+                  offsetof(Op, c) == 14 && offsetof(Op, uses) == 16 && offsetof(Op, instruction) == 18 &&
+                  offsetof(Op, home) == 20 && offsetof(Op, imm) == 24);
+    Op* const o = region_.ops.add();
+    const uint64_t words[4] = {static_cast<uint64_t>(code) | uint64_t{width} << 16 | uint64_t{aux} << 24 |
+                                   uint64_t{aux2} << 32 | uint64_t{flags_def} << 40,
+                               uint64_t{a} << 16 | uint64_t{b} << 32 | uint64_t{c} << 48, instruction_word_,
+                               static_cast<uint64_t>(imm)};
+    std::memcpy(static_cast<void*>(o), words, sizeof words);
+    const unsigned properties = traits(code);
+    if ((properties & (kCanFault | kStateBarrier)) != 0) unseen_ = 0;
+    if ((properties & kStateBarrier) != 0) forget_registers();
+    if ((properties & kTerminator) != 0) ended_ = true;
+    return (properties & kDefinesValue) != 0 ? static_cast<ValueId>(o - &region_.ops[0]) : kNoValue;
   }
   // The same with an immediate in place of operand b.
   ValueId op_imm(Opcode code, uint8_t width, ValueId a, int64_t imm, FlagMask flags_def = 0) {
@@ -59,7 +69,10 @@ class Builder {
     return op(Opcode::kGuestAddress, 64, kNoValue, kNoValue, kNoValue, static_cast<int64_t>(address));
   }
 
-  ValueId get_gpr(unsigned reg);
+  ValueId get_gpr(unsigned reg) {
+    const ValueId known = gpr_[reg];
+    return known != kNoValue ? known : read_gpr(reg);
+  }
   void set_gpr(unsigned reg, ValueId value);
   ValueId get_vec(unsigned reg);
   void set_vec(unsigned reg, ValueId value);
@@ -92,18 +105,16 @@ class Builder {
   bool block_ended() const { return ended_; }
 
  private:
-  Op& append(Opcode code, uint8_t width);
-  ValueId last() const {
-    return info(region_.ops.back().code).result == ResultClass::kNone ? kNoValue
-                                                                      : static_cast<ValueId>(region_.ops.size() - 1);
-  }
+  void forget_registers();
+  ValueId read_gpr(unsigned reg);
 
   Region& region_;
-  uint16_t instruction_ = 0;
+  uint64_t instruction_word_ = uint64_t{0xff} << 32;  // Op::uses, instruction and home
   bool ended_ = true;
   std::array<ValueId, 16> gpr_{};
-  // SetGpr of each register that nothing has been able to observe yet, 0 if there is none.
+  // SetGpr of each register in `unseen_`: nothing has been able to observe it yet.
   std::array<uint16_t, 16> unseen_write_{};
+  uint32_t unseen_ = 0;
   std::array<ValueId, 16> vec_{};
 };
 

@@ -48,6 +48,16 @@ enum OpProperty : uint16_t {
   kReadsNzcv = 64,      // reads the flags in `flags_use`
   kStateBarrier = 128,  // reads and writes guest state in memory: nothing is forwarded across it
   kTerminator = 256,
+  // Not in the table below but in traits(): the class of the result.
+  kDefinesInt = 512,
+  kDefinesVec = 1024,
+  kDefinesValue = kDefinesInt | kDefinesVec,
+  // What passes treat apart.
+  kRawFlags = 2048,       // SetPf, SetAf
+  kOnlyFlags = 4096,      // nothing but flags: dead when they are
+  kGuestRegister = 8192,  // reads or writes a guest register, or stands for a constant
+  kMayKeepFlags = 16384,  // may leave the flags that it defines as they were
+  kMovesRsp = 32768,
 };
 
 enum class ResultClass : uint8_t { kNone, kInt, kVec };
@@ -194,6 +204,54 @@ struct OpcodeInfo {
 extern const OpcodeInfo kOpcodeInfo[static_cast<unsigned>(Opcode::kCount)];
 inline const OpcodeInfo& info(Opcode code) { return kOpcodeInfo[static_cast<unsigned>(code)]; }
 
+// What passes and emitter ask of each operation: its properties and the class of its result. Small, so that it stays
+// in the cache, and known to the compiler where the opcode is.
+constexpr unsigned trait_of(ResultClass result) {
+  return result == ResultClass::kInt ? kDefinesInt : result == ResultClass::kVec ? kDefinesVec : 0;
+}
+constexpr unsigned further_traits(Opcode code) {
+  switch (code) {
+    case Opcode::kSetPf:
+    case Opcode::kSetAf:
+      return kRawFlags;
+    case Opcode::kBitTest:
+    case Opcode::kMulOverflow:
+    case Opcode::kSetNzcv:
+    case Opcode::kSetCarry:
+      return kOnlyFlags;
+    case Opcode::kGetGpr:
+    case Opcode::kSetGpr:
+    case Opcode::kGetVec:
+    case Opcode::kSetVec:
+    case Opcode::kConst:
+    case Opcode::kGuestAddress:
+      return kGuestRegister;
+    case Opcode::kShl:
+    case Opcode::kShr:
+    case Opcode::kSar:
+    case Opcode::kRol:
+    case Opcode::kRor:
+    case Opcode::kRcl:
+    case Opcode::kRcr:
+    case Opcode::kShld:
+    case Opcode::kShrd:
+    case Opcode::kString:
+      return kMayKeepFlags;
+    case Opcode::kPush:
+    case Opcode::kPop:
+      return kMovesRsp;
+    default:
+      return 0;
+  }
+}
+inline constexpr uint16_t kTraits[] = {
+#define OP(name, result, operands, properties) \
+  static_cast<uint16_t>((properties) | trait_of(ResultClass::k##result) | further_traits(Opcode::k##name)),
+    PHYBIN_IR_OPCODES(OP)
+#undef OP
+};
+constexpr unsigned traits(Opcode code) { return kTraits[static_cast<unsigned>(code)]; }
+
 enum class AtomicKind : uint8_t { kExchange, kAdd, kSub, kAnd, kOr, kXor, kNeg, kNot, kInc, kDec };
 // What the value that SetPf names is in terms of SetAf's operands: a + b, a - b, -a, or anything (kPlain). Where `a`
 // is gone by the time that AF is wanted, it follows from the others; then `a` is not kept alive for AF's sake.
@@ -219,6 +277,31 @@ struct Op {
   uint8_t home = 0xff;       // guest register whose home the result is computed into, or 0xff (passes/liveness)
   int64_t imm = 0;
 };
+static_assert(sizeof(Op) == 32);
+
+// The operations of a region. Grows by doubling and keeps its memory when cleared; an added operation is not
+// initialised, since builders write all of it at once.
+class OpList {
+ public:
+  Op* add() {
+    if (size_ == storage_.size()) [[unlikely]]
+      storage_.resize(size_ == 0 ? 1024 : size_ * 2);
+    return storage_.data() + size_++;
+  }
+  Op& emplace_back() { return *add() = Op{}; }
+  void push_back(const Op& op) { *add() = op; }
+  void clear() { size_ = 0; }
+  bool empty() const { return size_ == 0; }
+  std::size_t size() const { return size_; }
+  Op& operator[](std::size_t i) { return storage_.data()[i]; }
+  const Op& operator[](std::size_t i) const { return storage_.data()[i]; }
+  Op& back() { return storage_.data()[size_ - 1]; }
+  const Op& back() const { return storage_.data()[size_ - 1]; }
+
+ private:
+  std::vector<Op> storage_;
+  std::size_t size_ = 0;
+};
 
 // Where a guest instruction stands; the location tables name it.
 struct GuestInstruction {
@@ -233,37 +316,33 @@ struct Block {
   uint64_t fallthrough = 0;  // guest address after its last instruction
   uint16_t first = 0;        // operations [first, last) of Region::ops; the last one is the terminator
   uint16_t last = 0;
-  FlagMask live_in = 0;                        // flags that must be canonical on entry
-  FlagMask flags_use = 0;                      // flags read before the block defines them
-  FlagMask flags_kill = 0;                     // flags that the block defines
-  bool is_entry = false;                       // reachable from outside the region: start, return sites
-  uint16_t next = kNoBlock, taken = kNoBlock;  // blocks of the region that follow (index_blocks)
+  FlagMask live_in = 0;     // flags that must be canonical on entry
+  FlagMask flags_use = 0;   // flags read before the block defines them
+  FlagMask flags_kill = 0;  // flags that the block defines
+  bool is_entry = false;    // reachable from outside the region: start, return sites
+  // Where it goes on within the region: the target of its jump, branch or call; what stands behind (index_blocks).
+  uint16_t taken = kNoBlock, next = kNoBlock;
 };
 
 struct Region {
   uint64_t entry = 0;
-  std::vector<Op> ops;  // ops[0] is reserved
+  OpList ops;  // ops[0] is reserved
   std::vector<Block> blocks;
   std::vector<GuestInstruction> instructions;
-  // Open addressing by guest address: block + 1, 0 = free. Filled by index_blocks(); empty: searched one by one.
-  std::vector<uint16_t> block_table;
-  bool writes_vectors = false;  // some operation is a SetVec
+  std::vector<uint16_t> block_table;  // of index_blocks()
+  bool writes_vectors = false;        // some operation is a SetVec
 
   void clear() {
     ops.clear();
     blocks.clear();
     instructions.clear();
-    block_table.clear();
     writes_vectors = false;
   }
 };
 
-// Makes find_block() (passes/liveness.h) fast and fills Block::next and taken; after the last block has been added.
+// Fills Block::next and taken; after the last block has been added.
 void index_blocks(Region& region);
 // True when the bits of `value` from `width` on are known to be zero.
 bool is_narrow(const Region& region, ValueId value, unsigned width);
-inline std::size_t block_slot(uint64_t address, std::size_t slots) {
-  return static_cast<std::size_t>((address * 0x9e3779b97f4a7c15u) >> 40) & (slots - 1);
-}
 
 }  // namespace phybin::ir

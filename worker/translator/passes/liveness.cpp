@@ -11,22 +11,15 @@ namespace {
 
 // Flags whose old value cannot be seen after `op`. Shifts and rotates by a variable count may leave all as they were.
 FlagMask killed_flags(const Op& op) {
+  if ((traits(op.code) & kMayKeepFlags) == 0) return op.flags_def;
   switch (op.code) {
-    case Opcode::kShl:
-    case Opcode::kShr:
-    case Opcode::kSar:
-    case Opcode::kRol:
-    case Opcode::kRor:
-    case Opcode::kRcl:
-    case Opcode::kRcr:
-      return op.b != kNoValue ? FlagMask{0} : op.flags_def;
+    case Opcode::kString:
+      return 0;
     case Opcode::kShld:
     case Opcode::kShrd:
       return op.c != kNoValue ? FlagMask{0} : op.flags_def;
-    case Opcode::kString:
-      return FlagMask{0};
     default:
-      return op.flags_def;
+      return op.b != kNoValue ? FlagMask{0} : op.flags_def;
   }
 }
 
@@ -73,20 +66,16 @@ void live_on_entry(Region& region) {
 
 // Flags that the edges of the block need at once. What only cold paths of exits need is not among them.
 FlagMask needed_at_once(const Region& region, const Block& block, FlagMask exit_flags) {
-  const auto edge = [&](uint64_t target) {
-    const int to = find_block(region, target);
-    return to < 0 ? exit_flags : region.blocks[static_cast<std::size_t>(to)].live_in;
-  };
-  const Op& end = region.ops[block.last - 1];
+  const auto edge = [&](uint16_t to) { return to == kNoBlock ? exit_flags : region.blocks[to].live_in; };
   FlagMask needed = exit_flags;
-  switch (end.code) {
+  switch (region.ops[block.last - 1].code) {
     case Opcode::kJump:
     case Opcode::kCall:
-      needed = edge(static_cast<uint64_t>(end.imm));
+      needed = edge(block.taken);
       break;
     case Opcode::kBranch:
     case Opcode::kBranchZero:
-      needed = edge(static_cast<uint64_t>(end.imm)) | edge(block.fallthrough);
+      needed = edge(block.taken) | edge(block.next);
       break;
     default:
       break;
@@ -104,29 +93,35 @@ class BlockWalk {
     const FlagMask needed = needed_at_once(region_, block_, exit_flags_);
     if ((live & kNzcv) == 0) fuse_branch();
     FlagMask read_inside = 0;  // flags that an operation after the current one reads before they are redefined
+    Op* const ops = &region_.ops[0];
     for (unsigned k = block_.last; k-- > block_.first;) {
-      Op& op = region_.ops[k];
-      const OpcodeInfo& i = info(op.code);
+      Op& op = ops[k];
+      const unsigned properties = traits(op.code);
+      const FlagMask defined = op.flags_def;
       op.flags_live = live;
-      if (op.code == Opcode::kSetPf || op.code == Opcode::kSetAf) {
-        op.dead = (live & op.flags_def) == 0;
-        op.sunk = !op.dead && ((read_inside | needed) & op.flags_def) == 0;
+      if ((properties & (kRawFlags | kOnlyFlags)) != 0) {
+        op.dead = (live & defined) == 0;
+        if ((properties & kRawFlags) != 0) op.sunk = !op.dead && ((read_inside | needed) & defined) == 0;
       } else {
         // AF is undefined after all operations but SetAf that name it.
-        op.dead = op.uses == 0 && (i.properties & (kSideEffect | kCanFault)) == 0 && (live & op.flags_def & ~kA) == 0;
-        if (op.code == Opcode::kBitTest || op.code == Opcode::kMulOverflow || op.code == Opcode::kSetNzcv ||
-            op.code == Opcode::kSetCarry) {
-          op.dead = (live & op.flags_def) == 0;
-        }
+        op.dead = op.uses == 0 && (properties & (kSideEffect | kCanFault)) == 0 && (live & defined & ~kA) == 0;
       }
       if (op.dead) continue;
-      const FlagMask killed = killed_flags(op);
-      // What may stay as it was is read, as far as it is live.
-      const auto use = static_cast<FlagMask>(op.flags_use | (op.flags_def & ~killed & live));
-      live = static_cast<FlagMask>((live & ~killed) | use);
-      read_inside = static_cast<FlagMask>((read_inside & ~killed) | use);
-      count_uses(op);
-      choose_home(op, static_cast<ValueId>(k));
+      if ((defined | op.flags_use) != 0) {
+        const FlagMask killed = killed_flags(op);
+        // What may stay as it was is read, as far as it is live.
+        const auto use = static_cast<FlagMask>(op.flags_use | (defined & ~killed & live));
+        live = static_cast<FlagMask>((live & ~killed) | use);
+        read_inside = static_cast<FlagMask>((read_inside & ~killed) | use);
+      }
+      if (op.a != kNoValue && !((properties & kRawFlags) != 0 && is_hint(op))) ++ops[op.a].uses;
+      if (op.b != kNoValue) ++ops[op.b].uses;
+      if (op.c != kNoValue) ++ops[op.c].uses;
+      if ((properties & kGuestRegister) != 0) {
+        guest_register(op);
+      } else {
+        choose_home(op, static_cast<ValueId>(k), properties);
+      }
     }
   }
 
@@ -138,7 +133,7 @@ class BlockWalk {
     if (branch.code != Opcode::kBranch || (branch.aux & 0xe) != 4) return;
     for (unsigned k = block_.last - 1; k-- > block_.first;) {
       const Op& op = region_.ops[k];
-      if ((op.flags_use & kNzcv) != 0 || (info(op.code).properties & (kStateBarrier | kClobbersNzcv)) != 0) return;
+      if ((op.flags_use & kNzcv) != 0 || (traits(op.code) & (kStateBarrier | kClobbersNzcv)) != 0) return;
       if ((op.flags_def & kNzcv) == 0) continue;
       uint8_t bit = 0;
       if (op.b != kNoValue || (op.flags_def & kNzcv) != kNzcv) return;
@@ -162,49 +157,41 @@ class BlockWalk {
     }
   }
 
-  void count_uses(const Op& op) {
-    const bool hint = is_hint(op);
-    if (op.a != kNoValue && !hint) ++region_.ops[op.a].uses;
-    if (op.b != kNoValue) ++region_.ops[op.b].uses;
-    if (op.c != kNoValue) ++region_.ops[op.c].uses;
-  }
-
   // A value may be computed into the home of register r early if, from its definition to the write of r, nobody can
   // see the old value of r: no read of r, nothing that can fault, no other write. Walking backward, a write of r
   // makes a wish for its value, which anything else that touches r cancels before the definition is met.
-  void choose_home(Op& op, ValueId id) {
-    const OpcodeInfo& i = info(op.code);
+  void guest_register(Op& op) {
     switch (op.code) {
       case Opcode::kSetGpr:
         wish(gprs_, op);
-        return;
+        break;
       case Opcode::kSetVec:
         wish(vectors_, op);
-        return;
+        break;
       case Opcode::kGetGpr:
         gprs_.wanted &= ~(1u << op.aux);
-        return;
+        break;
       case Opcode::kGetVec:
         vectors_.wanted &= ~(1u << op.aux);
-        return;
-      case Opcode::kConst:
-      case Opcode::kGuestAddress:
-        op.home = 0xff;
-        return;
+        break;
       default:
+        op.home = 0xff;
         break;
     }
+  }
+
+  void choose_home(Op& op, ValueId id, unsigned properties) {
     if (op.home != 0xff) {
-      const Wishes& wishes = i.result == ResultClass::kInt ? gprs_ : vectors_;
+      const Wishes& wishes = (properties & kDefinesInt) != 0 ? gprs_ : vectors_;
       if ((wishes.wanted & (1u << op.home)) == 0 || wishes.value[op.home] != id) op.home = 0xff;
       // What becomes a tied result is best there from the start.
-      if (op.home != 0xff && i.result == ResultClass::kVec && (i.properties & kTied) != 0) {
+      if (op.home != 0xff && (properties & (kDefinesVec | kTied)) == (kDefinesVec | kTied)) {
         vectors_.value[op.home] = op.a;
         region_.ops[op.a].home = op.home;
       }
     }
-    if ((i.properties & (kCanFault | kStateBarrier)) != 0) gprs_.wanted = vectors_.wanted = 0;
-    if (op.code == Opcode::kPush || op.code == Opcode::kPop) gprs_.wanted &= ~(1u << 4);
+    if ((properties & (kCanFault | kStateBarrier)) != 0) gprs_.wanted = vectors_.wanted = 0;
+    if ((properties & kMovesRsp) != 0) gprs_.wanted &= ~(1u << 4);
   }
 
   struct Wishes {
@@ -226,28 +213,7 @@ class BlockWalk {
 
 }  // namespace
 
-int find_block(const Region& region, uint64_t address) {
-  if (const std::size_t slots = region.block_table.size(); slots != 0) {
-    for (std::size_t slot = block_slot(address, slots); region.block_table[slot] != 0;
-         slot = (slot + 1) & (slots - 1)) {
-      const int block = region.block_table[slot] - 1;
-      if (region.blocks[static_cast<std::size_t>(block)].address == address) return block;
-    }
-    return -1;
-  }
-  for (std::size_t i = 0; i < region.blocks.size(); ++i) {
-    if (region.blocks[i].address == address) return static_cast<int>(i);
-  }
-  return -1;
-}
-
-FlagMask edge_flags(const Region& region, uint64_t target) {
-  const int block = find_block(region, target);
-  return block < 0 ? kAllFlags : region.blocks[static_cast<std::size_t>(block)].live_in;
-}
-
 void analyse_liveness(Region& region, FlagMask exit_flags) {
-  if (region.block_table.empty()) index_blocks(region);
   live_on_entry(region);
   for (const Block& block : region.blocks) BlockWalk(region, block, exit_flags).run();
 }

@@ -10,7 +10,7 @@
 
 namespace phybin::passes {
 
-// Fills Block::live_in and Op::{flags_live, sunk, dead, uses, home}.
+// Comes after index_blocks(). Fills Block::live_in and Op::{flags_live, sunk, dead, uses, home}.
 // `exit_flags`: flags that edges out of the region need at once. Normally none: exits make flags canonical on their
 // cold paths (emit/exits.cpp).
 void analyse_liveness(ir::Region& region, ir::FlagMask exit_flags = 0);
@@ -19,11 +19,5 @@ void analyse_liveness(ir::Region& region, ir::FlagMask exit_flags = 0);
 inline bool is_hint(const ir::Op& op) {
   return op.code == ir::Opcode::kSetAf && op.sunk && static_cast<ir::AfKind>(op.aux2) != ir::AfKind::kPlain;
 }
-
-// Index of the block that starts at `address`, or -1.
-int find_block(const ir::Region& region, uint64_t address);
-
-// Flags that edges to guest address `target` need.
-ir::FlagMask edge_flags(const ir::Region& region, uint64_t target);
 
 }  // namespace phybin::passes

@@ -40,7 +40,7 @@ void remove_overtaken_vector_writes(Region& region) {
           overtaken.a = kNoValue;
         }
         last_write[op.aux] = i;
-      } else if ((info(op.code).properties & (kCanFault | kStateBarrier | kTerminator)) != 0) {
+      } else if ((traits(op.code) & (kCanFault | kStateBarrier | kTerminator)) != 0) {
         last_write.fill(0);
       }
     }
