@@ -24,24 +24,16 @@ void LabelForms::reset() {
   failed_ = false;
 }
 
-void LabelForms::wait(uint32_t here, Label target) {
-  references_.push_back({here, labels_[target.id].head});
-  labels_[target.id].head = static_cast<uint32_t>(references_.size() - 1);
-  ++waiting_;
-}
-
-void LabelForms::bind(Label label) {
-  LabelEntry& entry = labels_[label.id];
-  const uint32_t here = buffer_->size();
-  if (entry.head == kBound) {
+// Patches what waits for a label that is at `here`, `reference` first.
+void LabelForms::resolve(uint32_t reference, uint32_t here) {
+  if (reference == kBound) {
     failed_ = true;
     return;
   }
-  for (uint32_t reference = entry.head; reference != kNone; reference = references_[reference].next) {
+  for (; reference != kNone; reference = references_[reference].next) {
     patch(references_[reference].index, here);
     --waiting_;
   }
-  entry = {here, kBound};
 }
 
 // Writes the distance into the field that the instruction has for it: 26 bits for B and BL, 14 for TBZ and TBNZ, 21

@@ -10,6 +10,7 @@
 
 #include "worker/translator/emit/a64_buffer.h"
 #include "worker/translator/emit/a64_types.h"
+#include "worker/translator/flat_array.h"
 
 namespace phybin::a64 {
 
@@ -28,10 +29,15 @@ class LabelForms {
   bool complete() const { return waiting_ == 0; }
 
   Label new_label() {
-    labels_.push_back({0, kNone});
+    *labels_.add() = {0, kNone};
     return {static_cast<uint32_t>(labels_.size() - 1)};
   }
-  void bind(Label label);
+  void bind(Label label) {
+    LabelEntry& entry = labels_[label.id];
+    const uint32_t here = buffer_->size();
+    if (entry.head != kNone) resolve(entry.head, here);
+    entry = {here, kBound};
+  }
   bool is_bound(Label label) const { return labels_[label.id].head == kBound; }
   // Byte offset of a bound label.
   uint32_t offset_of(Label label) const { return labels_[label.id].index * 4; }
@@ -76,16 +82,18 @@ class LabelForms {
   static constexpr uint32_t test_bit(unsigned bit) { return (bit & 32) << 26 | (bit & 31) << 19; }
 
   void refer(uint32_t encoded, Label target) {
-    const LabelEntry& entry = labels_[target.id];
+    LabelEntry& entry = labels_[target.id];
     const uint32_t here = buffer_->size();
     buffer_->push(encoded);
     if (entry.head == kBound) {
       patch(here, entry.index);
     } else {
-      wait(here, target);
+      *references_.add() = {here, entry.head};
+      entry.head = static_cast<uint32_t>(references_.size() - 1);
+      ++waiting_;
     }
   }
-  void wait(uint32_t here, Label target);
+  void resolve(uint32_t reference, uint32_t here);
   void patch(uint32_t from, uint32_t to);
   Label literal(uint64_t low, uint64_t high, bool wide);
   void rehash_literals();
@@ -93,8 +101,8 @@ class LabelForms {
   uint32_t literal_slot(uint64_t low, uint64_t high, bool wide) const;
 
   CodeBuffer* buffer_;
-  std::vector<LabelEntry> labels_;
-  std::vector<Reference> references_;
+  FlatArray<LabelEntry> labels_;
+  FlatArray<Reference> references_;
   std::vector<Literal> literals_;
   std::vector<uint32_t> literal_hash_;  // open addressing: index into literals_ or kNone
   uint32_t waiting_ = 0;

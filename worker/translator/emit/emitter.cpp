@@ -20,8 +20,6 @@ constexpr EmitFunction kEmit[static_cast<unsigned>(Opcode::kCount)] = {
 
 void EmitterMemory::clear() {
   assembler.reset();
-  values.clear();
-  block_labels.clear();
   cold.clear();
   deferred_edges.clear();
   cold_exits.clear();
@@ -38,14 +36,13 @@ Emitter::Emitter(EmitterMemory& memory, const ir::Region& region_in, const Trans
       cold_indirects(memory.cold_indirects),
       out_(out),
       input_(input),
-      values_(memory.values),
+      values_((memory.values.set_size(region_in.ops.size()), memory.values.data())),
+      ops_(region_in.ops.data()),
       free_int_(kAllIntTemps),
       free_vec_(kAllVecTemps),
-      block_labels_(memory.block_labels),
       cold_(memory.cold) {
   memory.clear();
-  values_.resize(region.ops.size());
-  for (std::size_t i = 0; i < region.blocks.size(); ++i) block_labels_.push_back(a.new_label());
+  for (std::size_t i = 0; i < region.blocks.size(); ++i) a.new_label();
 }
 
 bool Emitter::run() {
@@ -62,10 +59,26 @@ void Emitter::note_instruction(uint16_t instruction) {
   out_.starts.push_back({a.offset(), instruction});
 }
 
+inline void Emitter::finish_op(const Op& op) {
+  if (!op.sunk) {
+    drop_read(op.a);
+    drop_read(op.b);
+    drop_read(op.c);
+  }
+  if ((borrowed_int_ | borrowed_vec_) != 0) {
+    free_int_ |= borrowed_int_;
+    free_vec_ |= borrowed_vec_;
+    borrowed_int_ = borrowed_vec_ = 0;
+  }
+  // A result that nobody reads (an atomic whose old value is not wanted).
+  const Value& result = values_[current_];
+  if (result.remaining == 0 && result.where != Where::kNowhere && op.home == 0xff) release(current_);
+}
+
 void Emitter::emit_block(int index) {
   block_ = index;
   const ir::Block& block = this_block();
-  a.bind(block_labels_[static_cast<std::size_t>(index)]);
+  a.bind(block_label(static_cast<unsigned>(index)));
   flag_form_ = FlagForm::kCanonical;
   logic_value_ = kNoValue;
   sunk_pf_ = kNoValue;
@@ -73,12 +86,14 @@ void Emitter::emit_block(int index) {
   home_.fill(kNoValue);
   vec_home_.fill(kNoValue);
   vec_copy_.fill(kNoValue);
-  for (unsigned i = block.first; i < block.last; ++i) {
-    const Op& op = region.ops[i];
+  const unsigned last = block.last;
+  // All of them first: an operation may give a register to a later one's value (pairs of POP).
+  for (unsigned i = block.first; i < last; ++i) values_[i] = {Where::kNowhere, 0, ops_[i].uses, 0};
+  for (unsigned i = block.first; i < last; ++i) {
+    const Op& op = ops_[i];
     if (op.dead) continue;
     current_ = static_cast<uint16_t>(i);
     if (input_.note_instructions) note_instruction(op.instruction);
-    values_[i].remaining = op.uses;
     pinned_int_ = pinned_vec_ = 0;
     // A comparison of floating-point numbers has PF and AF in NZCV, too: they move before something else goes there.
     constexpr ir::FlagMask kRaw = ir::kP | ir::kA;
@@ -103,7 +118,7 @@ void Emitter::emit_block(int index) {
 uint16_t Emitter::next_living(uint16_t index) const {
   const uint16_t last = this_block().last;
   for (++index; index < last; ++index) {
-    if (!region.ops[index].dead) return index;
+    if (!ops_[index].dead) return index;
   }
   return 0;
 }
@@ -140,7 +155,7 @@ void Emitter::go_to_stub(Stub stub, bool call) {
 
 LocationEntry Emitter::location(bool is_poll) {
   LocationEntry entry{};
-  entry.instruction = region.ops[current_].instruction;
+  entry.instruction = ops_[current_].instruction;
   entry.flag_form = flag_form_;
   entry.pf = kPfHome;
   entry.af_a = kAfHome;
@@ -153,7 +168,7 @@ LocationEntry Emitter::location(bool is_poll) {
     if (pf.kind == Source::Kind::kRegister) entry.pf = pf.reg;
   }
   if (sunk_af_ != 0) {
-    const Op& af = region.ops[sunk_af_];
+    const Op& af = ops_[sunk_af_];
     if (static_cast<ir::AfKind>(af.aux2) == ir::AfKind::kPlain && af.b != kNoValue) {
       const Source x = source_of(af.a), y = source_of(af.b);
       if (x.kind == Source::Kind::kRegister && y.kind == Source::Kind::kRegister) {

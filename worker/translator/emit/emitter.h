@@ -97,8 +97,7 @@ struct Value {
 struct EmitterMemory {
   a64::CodeBuffer buffer;
   a64::Assembler assembler{buffer};
-  std::vector<Value> values;
-  std::vector<a64::Label> block_labels;
+  FlatArray<Value> values;
   std::vector<ColdPath> cold;
   std::vector<DeferredEdge> deferred_edges;
   std::vector<ColdExit> cold_exits;
@@ -124,11 +123,11 @@ class Emitter {
   // The same, but register 31 for the constant 0: only where 31 means the zero register.
   a64::Gpr use_or_zero(ir::ValueId value);
   a64::Vec use_vec(ir::ValueId value);
-  bool is_constant(ir::ValueId value) const { return region.ops[value].code == ir::Opcode::kConst; }
-  int64_t constant(ir::ValueId value) const { return region.ops[value].imm; }
+  bool is_constant(ir::ValueId value) const { return ops_[value].code == ir::Opcode::kConst; }
+  int64_t constant(ir::ValueId value) const { return ops_[value].imm; }
   // True for a kGuestAddress that is in no register.
   bool is_unloaded_address(ir::ValueId value) const {
-    return region.ops[value].code == ir::Opcode::kGuestAddress && values_[value].where == Where::kConst;
+    return ops_[value].code == ir::Opcode::kGuestAddress && values_[value].where == Where::kConst;
   }
   uint16_t reads_left(ir::ValueId value) const { return values_[value].remaining; }
   a64::Gpr def(const ir::Op& op);
@@ -136,7 +135,7 @@ class Emitter {
   // True when nobody reads the value that this operation defines (its flags may be wanted all the same).
   static bool unused(const ir::Op& op) { return op.uses == 0; }
   // True when `value` is not read after the current operation.
-  bool dies_here(ir::ValueId value) const;
+  bool dies_here(ir::ValueId value) const { return values_[value].remaining == occurrences(ops_[current_], value); }
   // A temporary for this expansion alone.
   a64::Gpr temporary();
   a64::Vec temporary_vec();
@@ -147,7 +146,9 @@ class Emitter {
   // For a result that is PF and is then merged into a register: takes PF's home for it, SetPf included, and is true.
   bool def_in_pf(const ir::Op& op);
   // Makes room before an expansion writes to a guest register's home itself.
-  void evict_home(unsigned guest_reg);
+  void evict_home(unsigned guest_reg) {
+    if (offsets_ != 0 || home_[guest_reg] != ir::kNoValue) move_from_home(guest_reg);
+  }
   // The same when the home is about to change by a constant: the old value need not be copied.
   void shift_home(unsigned guest_reg, int64_t delta);
 
@@ -173,7 +174,10 @@ class Emitter {
   // After ANDS whose result is the value of the current operation (kept in mind to make the flags canonical cheaply).
   void set_logic_flags(const ir::Op& op);
   // Whether the next operation writes PF with `value`, for an expansion that can leave the value in PF's home.
-  bool pf_follows(ir::ValueId value) const;
+  bool pf_follows(ir::ValueId value) const {
+    const ir::Op& next = ops_[current_ + 1];
+    return (next.dead || next.code == ir::Opcode::kSetPf) && is_next_pf(value);
+  }
   // The same; if so, that operation counts as emitted.
   bool take_pf(ir::ValueId value);
   // Converts NZCV (and PF, AF from kFloat) in place.
@@ -191,7 +195,11 @@ class Emitter {
     return static_cast<ir::FlagMask>(op.flags_live & ~op.flags_def & ir::kNzcv);
   }
   static ir::FlagMask wanted(const ir::Op& op) { return static_cast<ir::FlagMask>(op.flags_live & op.flags_def); }
-  void materialise(const PendingFlags& pending, ir::FlagMask needs);
+  // Brings the flags in `needs` into canonical form at the end of a block.
+  void materialise(const PendingFlags& pending, ir::FlagMask needs) {
+    if (needs == 0 || (pending.form == FlagForm::kCanonical && !pending.has_pf && !pending.has_af)) return;
+    materialise_all(pending, needs);
+  }
   PendingFlags pending_flags();
 
   // ---- Cold paths and stubs ---------------------------------------------------------------------------------------
@@ -217,7 +225,8 @@ class Emitter {
   std::vector<DeferredEdge>& deferred_edges;
   std::vector<ColdExit>& cold_exits;
   std::vector<ColdIndirect>& cold_indirects;
-  a64::Label block_label(unsigned block) const { return block_labels_[block]; }
+  // The first labels are those of the blocks.
+  static a64::Label block_label(unsigned block) { return {block}; }
   int current_block() const { return block_; }
   uint16_t new_slot_pair(uint64_t target);
   // Goes to (or calls) code of the guest address `target`, which is none of the region's.
@@ -233,19 +242,30 @@ class Emitter {
   void emit_block(int index);
   void note_instruction(uint16_t instruction);
   uint16_t next_living(uint16_t index) const;
+  bool is_next_pf(ir::ValueId value) const;
   void finish_op(const ir::Op& op);
-  unsigned occurrences(const ir::Op& op, ir::ValueId value) const;
+  void drop_read(ir::ValueId value) {
+    if (value != ir::kNoValue && --values_[value].remaining == 0 && values_[value].where != Where::kNowhere) {
+      release(value);
+    }
+  }
+  // Reads of `value` that end with the operation. What waits for the edges reads its operands there.
+  static unsigned occurrences(const ir::Op& op, ir::ValueId value) {
+    return op.sunk ? 0 : unsigned{op.a == value} + unsigned{op.b == value} + unsigned{op.c == value};
+  }
   void release(ir::ValueId value);
   a64::Gpr allocate();
   a64::Vec allocate_vec();
   void free_dying_operands(const ir::Op& op);
   void evict_vec_home(unsigned guest_reg);
   bool leave_home(unsigned guest_reg);
+  void move_from_home(unsigned guest_reg);
   bool exchanges_in_place(const ir::Op& op) const;
   void copy_operand_a(const ir::Op& op, a64::Gpr to);
   Source source_of(ir::ValueId value);
   void flush_cold();
-  bool is_vec(ir::ValueId v) const { return (ir::traits(region.ops[v].code) & ir::kDefinesVec) != 0; }
+  void materialise_all(const PendingFlags& pending, ir::FlagMask needs);
+  bool is_vec(ir::ValueId v) const { return (ir::traits(ops_[v].code) & ir::kDefinesVec) != 0; }
 
   friend void emit_Push(Emitter&, const ir::Op&);
   friend void emit_Pop(Emitter&, const ir::Op&);
@@ -260,7 +280,8 @@ class Emitter {
 
   RegionCode& out_;
   const TranslateInput& input_;
-  std::vector<Value>& values_;
+  Value* const values_;  // of the operations of the present block
+  const ir::Op* const ops_;
   std::array<ir::ValueId, 16> home_{};  // value that lives in a guest register's home
   std::array<ir::ValueId, 16> vec_home_{};
   std::array<ir::ValueId, 16> vec_copy_{};  // value of another register that this home holds a copy of
@@ -281,7 +302,6 @@ class Emitter {
   uint16_t absorbed_ = 0;   // operation that an earlier one of its block has emitted along with itself
   int block_ = 0;
   unsigned offsets_ = 0;  // values that live as an offset from a home
-  std::vector<a64::Label>& block_labels_;
   std::vector<ColdPath>& cold_;
 };
 

@@ -3,7 +3,6 @@
 // A64 subtractions leave C = !CF and additions C = CF. Inverting after every addition would cost three instructions
 // each time without FlagM, so the form is tracked and only edges that need flags convert. See FlagForm in location.h.
 #include "worker/translator/emit/emitter.h"
-#include "worker/translator/passes/liveness.h"
 
 namespace phybin::emit {
 
@@ -78,11 +77,11 @@ void Emitter::make_canonical() {
 PendingFlags Emitter::pending_flags() {
   PendingFlags p;
   p.form = flag_form_;
-  if (flag_form_ == FlagForm::kLogic && logic_value_ != kNoValue && region.ops[logic_value_].width >= 32) {
+  if (flag_form_ == FlagForm::kLogic && logic_value_ != kNoValue && ops_[logic_value_].width >= 32) {
     const Source source = source_of(logic_value_);
     if (source.kind == Source::Kind::kRegister) {
       p.logic_reg = source.reg;
-      p.logic_64 = region.ops[logic_value_].width == 64;
+      p.logic_64 = ops_[logic_value_].width == 64;
     }
   }
   if (sunk_pf_ != kNoValue) {
@@ -90,7 +89,7 @@ PendingFlags Emitter::pending_flags() {
     p.pf = source_of(sunk_pf_);
   }
   if (sunk_af_ != 0) {
-    const Op& af = region.ops[sunk_af_];
+    const Op& af = ops_[sunk_af_];
     p.has_af = true;
     p.af_kind = static_cast<ir::AfKind>(af.aux2);
     if (af.a != kNoValue) {
@@ -103,9 +102,9 @@ PendingFlags Emitter::pending_flags() {
   return p;
 }
 
-// Brings the flags in `needs` into canonical form at the end of a block. Uses temporaries that hold nothing that the
-// flags are made from; x16, x17 and x30 stay as they are, exits have their targets there.
-void Emitter::materialise(const PendingFlags& p, ir::FlagMask needs) {
+// Uses temporaries that hold nothing that the flags are made from; x16, x17 and x30 stay as they are, exits have
+// their targets there.
+void Emitter::materialise_all(const PendingFlags& p, ir::FlagMask needs) {
   uint32_t busy = 0;
   for (const Source& s : {p.pf, p.af_a, p.af_b}) {
     if (s.kind == Source::Kind::kRegister || s.kind == Source::Kind::kOffset) busy |= 1u << s.reg;
@@ -247,10 +246,10 @@ void leave_float_form(Emitter& e, const Op& op) {
 
 }  // namespace
 
-bool Emitter::pf_follows(ir::ValueId value) const {
+bool Emitter::is_next_pf(ir::ValueId value) const {
   const uint16_t next = next_living(current_);
   if (next == 0) return false;
-  const Op& op = region.ops[next];
+  const Op& op = ops_[next];
   return op.code == ir::Opcode::kSetPf && !op.sunk && op.a == value;
 }
 

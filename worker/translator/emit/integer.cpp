@@ -4,7 +4,6 @@
 // flags are done on operands shifted to the top of a 32-bit register, where A64's N, Z, C, V are x86's.
 #include "worker/translator/emit/emitter.h"
 #include "worker/translator/emit/immediate.h"
-#include "worker/translator/passes/liveness.h"
 
 namespace phybin::emit {
 

@@ -37,16 +37,6 @@ uint32_t spill_offset(unsigned slot) { return static_cast<uint32_t>(offsetof(Gue
 
 }  // namespace
 
-// Reads of `value` that end with the operation. What waits for the edges reads its operands there.
-unsigned Emitter::occurrences(const Op& op, ValueId value) const {
-  if (op.sunk) return 0;
-  return unsigned{op.a == value} + unsigned{op.b == value} + unsigned{op.c == value};
-}
-
-bool Emitter::dies_here(ValueId value) const {
-  return values_[value].remaining == occurrences(region.ops[current_], value);
-}
-
 // Takes the register away from a value that nobody reads any more.
 void Emitter::release(ValueId value) {
   Value& v = values_[value];
@@ -80,25 +70,14 @@ void Emitter::release(ValueId value) {
   v.where = Where::kNowhere;
 }
 
-void Emitter::finish_op(const Op& op) {
-  if (!op.sunk) {
-    for (const ValueId operand : {op.a, op.b, op.c}) {
-      if (operand != kNoValue && --values_[operand].remaining == 0) release(operand);
-    }
-  }
-  free_int_ |= borrowed_int_;
-  free_vec_ |= borrowed_vec_;
-  borrowed_int_ = borrowed_vec_ = 0;
-  // A result that nobody reads (an atomic whose old value is not wanted).
-  Value& result = values_[current_];
-  if (result.where != Where::kNowhere && result.remaining == 0 && op.home == 0xff) release(current_);
-}
-
 void Emitter::free_dying_operands(const Op& op) {
-  for (const ValueId value : {op.a, op.b, op.c}) {
-    if (value == kNoValue || values_[value].where == Where::kNowhere) continue;
+  const auto free_if_dying = [&](ValueId value) {
+    if (value == kNoValue || values_[value].where == Where::kNowhere) return;
     if (values_[value].remaining == occurrences(op, value)) release(value);
-  }
+  };
+  free_if_dying(op.a);
+  free_if_dying(op.b);
+  free_if_dying(op.c);
 }
 
 a64::Gpr Emitter::allocate() {
@@ -260,7 +239,7 @@ bool Emitter::leave_home(unsigned guest_reg) {
     v.where = Where::kNowhere;
     return false;
   }
-  if (region.ops[old].code == Opcode::kConst || region.ops[old].code == Opcode::kGuestAddress) {
+  if (ops_[old].code == Opcode::kConst || ops_[old].code == Opcode::kGuestAddress) {
     v.where = Where::kConst;
     return false;
   }
@@ -274,7 +253,7 @@ bool Emitter::leave_home(unsigned guest_reg) {
 }
 
 // The value in a guest register's home is about to be overwritten: whatever is still read moves to a temporary.
-void Emitter::evict_home(unsigned guest_reg) {
+void Emitter::move_from_home(unsigned guest_reg) {
   if (offsets_ != 0) {
     for (ValueId v = this_block().first; v < current_; ++v) {
       const Value& value = values_[v];
@@ -462,12 +441,12 @@ void Emitter::def_in(const Op& op, a64::Gpr reg) {
 bool Emitter::def_in_pf(const Op& op) {
   if (op.uses != 2) return false;
   const uint16_t set = next_living(current_);
-  if (set == 0 || region.ops[set].code != Opcode::kSetPf || region.ops[set].sunk || region.ops[set].a != current_) {
+  if (set == 0 || ops_[set].code != Opcode::kSetPf || ops_[set].sunk || ops_[set].a != current_) {
     return false;
   }
   uint16_t merge = next_living(set);
-  if (merge != 0 && region.ops[merge].code == Opcode::kGetGpr) merge = next_living(merge);
-  if (merge == 0 || region.ops[merge].code != Opcode::kInsert || region.ops[merge].b != current_) return false;
+  if (merge != 0 && ops_[merge].code == Opcode::kGetGpr) merge = next_living(merge);
+  if (merge == 0 || ops_[merge].code != Opcode::kInsert || ops_[merge].b != current_) return false;
   def_in(op, kPfHome);
   sunk_pf_ = kNoValue;
   absorbed_ = set;

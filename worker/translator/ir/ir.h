@@ -20,6 +20,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "worker/translator/flat_array.h"
+
 namespace phybin::ir {
 
 using ValueId = uint16_t;  // index of the defining operation in Region::ops; 0 is "no value"
@@ -279,30 +281,6 @@ struct Op {
 };
 static_assert(sizeof(Op) == 32);
 
-// The operations of a region. Grows by doubling and keeps its memory when cleared; an added operation is not
-// initialised, since builders write all of it at once.
-class OpList {
- public:
-  Op* add() {
-    if (size_ == storage_.size()) [[unlikely]]
-      storage_.resize(size_ == 0 ? 1024 : size_ * 2);
-    return storage_.data() + size_++;
-  }
-  Op& emplace_back() { return *add() = Op{}; }
-  void push_back(const Op& op) { *add() = op; }
-  void clear() { size_ = 0; }
-  bool empty() const { return size_ == 0; }
-  std::size_t size() const { return size_; }
-  Op& operator[](std::size_t i) { return storage_.data()[i]; }
-  const Op& operator[](std::size_t i) const { return storage_.data()[i]; }
-  Op& back() { return storage_.data()[size_ - 1]; }
-  const Op& back() const { return storage_.data()[size_ - 1]; }
-
- private:
-  std::vector<Op> storage_;
-  std::size_t size_ = 0;
-};
-
 // Where a guest instruction stands; the location tables name it.
 struct GuestInstruction {
   uint64_t address;
@@ -326,7 +304,7 @@ struct Block {
 
 struct Region {
   uint64_t entry = 0;
-  OpList ops;  // ops[0] is reserved
+  FlatArray<Op> ops;  // ops[0] is reserved
   std::vector<Block> blocks;
   std::vector<GuestInstruction> instructions;
   std::vector<uint16_t> block_table;  // of index_blocks()
