@@ -10,7 +10,7 @@ using namespace ir;  // NOLINT: the pass is about nothing else
 namespace {
 
 // Flags whose old value cannot be seen after `op`. Shifts and rotates by a variable count may leave all as they were.
-FlagMask killed_flags(const Op& op) {
+inline FlagMask killed_flags(const Op& op) {
   if ((traits(op.code) & kMayKeepFlags) == 0) return op.flags_def;
   switch (op.code) {
     case Opcode::kString:
@@ -23,21 +23,46 @@ FlagMask killed_flags(const Op& op) {
   }
 }
 
-FlagMask live_into(const Region& region, uint16_t block) {
-  return block == kNoBlock ? kAllFlags : region.blocks[block].live_in;
-}
+// Flags that leave a block by its terminator, and those of them that its edges need at once. What only cold paths of
+// exits need is not among the latter.
+struct EdgeFlags {
+  FlagMask live, at_once;
+};
 
-// Flags that leave a block by its terminator.
-FlagMask live_out(const Region& region, const Block& block) {
+EdgeFlags edge_flags(const Region& region, const Block& block, FlagMask exit_flags) {
+  const Block* const blocks = region.blocks.data();
+  EdgeFlags flags{kAllFlags, exit_flags};
+  const auto follow = [&](uint16_t to) -> EdgeFlags {
+    if (to == kNoBlock) return {kAllFlags, exit_flags};
+    return {blocks[to].live_in, blocks[to].live_in};
+  };
   switch (region.ops[block.last - 1].code) {
     case Opcode::kJump:
-      return live_into(region, block.taken);
+      flags = follow(block.taken);
+      break;
+    case Opcode::kCall:
+      flags.at_once = follow(block.taken).at_once;
+      break;
     case Opcode::kBranch:
-    case Opcode::kBranchZero:
-      return live_into(region, block.taken) | live_into(region, block.next);
+    case Opcode::kBranchZero: {
+      const EdgeFlags taken = follow(block.taken), next = follow(block.next);
+      flags = {static_cast<FlagMask>(taken.live | next.live), static_cast<FlagMask>(taken.at_once | next.at_once)};
+      break;
+    }
     default:
-      return kAllFlags;
+      break;
   }
+  if ((flags.at_once & kA) != 0) flags.at_once |= kP;  // AF is made of PF's value, too
+  return flags;
+}
+
+// Whether some block is followed by one that stands before it. Otherwise one walk from the last block to the first
+// knows all that it needs.
+bool goes_back(const Region& region) {
+  for (std::size_t i = 0; i < region.blocks.size(); ++i) {
+    if (region.blocks[i].taken <= i || region.blocks[i].next <= i) return true;
+  }
+  return false;
 }
 
 void live_on_entry(Region& region) {
@@ -57,30 +82,12 @@ void live_on_entry(Region& region) {
     changed = false;
     for (std::size_t i = region.blocks.size(); i-- > 0;) {
       Block& block = region.blocks[i];
-      const auto live = static_cast<FlagMask>((live_out(region, block) & ~block.flags_kill) | block.flags_use);
+      const auto live =
+          static_cast<FlagMask>((edge_flags(region, block, 0).live & ~block.flags_kill) | block.flags_use);
       changed |= live != block.live_in;
       block.live_in = live;
     }
   }
-}
-
-// Flags that the edges of the block need at once. What only cold paths of exits need is not among them.
-FlagMask needed_at_once(const Region& region, const Block& block, FlagMask exit_flags) {
-  const auto edge = [&](uint16_t to) { return to == kNoBlock ? exit_flags : region.blocks[to].live_in; };
-  FlagMask needed = exit_flags;
-  switch (region.ops[block.last - 1].code) {
-    case Opcode::kJump:
-    case Opcode::kCall:
-      needed = edge(block.taken);
-      break;
-    case Opcode::kBranch:
-    case Opcode::kBranchZero:
-      needed = edge(block.taken) | edge(block.next);
-      break;
-    default:
-      break;
-  }
-  return (needed & kA) != 0 ? needed | kP : needed;  // AF is made of PF's value, too
 }
 
 class BlockWalk {
@@ -88,25 +95,34 @@ class BlockWalk {
   BlockWalk(Region& region, const Block& block, FlagMask exit_flags)
       : region_(region), block_(block), exit_flags_(exit_flags) {}
 
-  void run() {
-    FlagMask live = live_out(region_, block_);
-    const FlagMask needed = needed_at_once(region_, block_, exit_flags_);
+  // Returns the flags that are live on entry of the block.
+  FlagMask run() {
+    const EdgeFlags edges = edge_flags(region_, block_, exit_flags_);
+    FlagMask live = edges.live;
     if ((live & kNzcv) == 0) fuse_branch();
     FlagMask read_inside = 0;  // flags that an operation after the current one reads before they are redefined
-    Op* const ops = &region_.ops[0];
-    for (unsigned k = block_.last; k-- > block_.first;) {
-      Op& op = ops[k];
+    Op* const ops = region_.ops.data();
+    Op* const first = ops + block_.first;
+    for (Op* next = ops + block_.last; next != first;) {
+      Op& op = *--next;
       const unsigned properties = traits(op.code);
-      const FlagMask defined = op.flags_def;
       op.flags_live = live;
+      if ((properties & kGuestRegister) != 0) {
+        guest_register(op);
+        continue;
+      }
+      const FlagMask defined = op.flags_def;
       if ((properties & (kRawFlags | kOnlyFlags)) != 0) {
         op.dead = (live & defined) == 0;
-        if ((properties & kRawFlags) != 0) op.sunk = !op.dead && ((read_inside | needed) & defined) == 0;
+        if ((properties & kRawFlags) != 0) op.sunk = !op.dead && ((read_inside | edges.at_once) & defined) == 0;
       } else {
         // AF is undefined after all operations but SetAf that name it.
         op.dead = op.uses == 0 && (properties & (kSideEffect | kCanFault)) == 0 && (live & defined & ~kA) == 0;
       }
-      if (op.dead) continue;
+      if (op.dead) {
+        if ((defined & kA) != 0) live &= static_cast<FlagMask>(~killed_flags(op));
+        continue;
+      }
       if ((defined | op.flags_use) != 0) {
         const FlagMask killed = killed_flags(op);
         // What may stay as it was is read, as far as it is live.
@@ -117,12 +133,9 @@ class BlockWalk {
       if (op.a != kNoValue && !((properties & kRawFlags) != 0 && is_hint(op))) ++ops[op.a].uses;
       if (op.b != kNoValue) ++ops[op.b].uses;
       if (op.c != kNoValue) ++ops[op.c].uses;
-      if ((properties & kGuestRegister) != 0) {
-        guest_register(op);
-      } else {
-        choose_home(op, static_cast<ValueId>(k), properties);
-      }
+      choose_home(op, static_cast<ValueId>(next - ops), properties);
     }
+    return live;
   }
 
  private:
@@ -161,22 +174,18 @@ class BlockWalk {
   // see the old value of r: no read of r, nothing that can fault, no other write. Walking backward, a write of r
   // makes a wish for its value, which anything else that touches r cancels before the definition is met.
   void guest_register(Op& op) {
-    switch (op.code) {
-      case Opcode::kSetGpr:
-        wish(gprs_, op);
-        break;
-      case Opcode::kSetVec:
-        wish(vectors_, op);
-        break;
-      case Opcode::kGetGpr:
-        gprs_.wanted &= ~(1u << op.aux);
-        break;
-      case Opcode::kGetVec:
-        vectors_.wanted &= ~(1u << op.aux);
-        break;
-      default:
-        op.home = 0xff;
-        break;
+    if (op.code == Opcode::kSetGpr) {
+      wish(gprs_, op);
+    } else if (op.code == Opcode::kSetVec) {
+      wish(vectors_, op);
+    } else if (op.uses == 0) {
+      op.dead = true;
+    } else if (op.code == Opcode::kGetGpr) {
+      gprs_.wanted &= ~(1u << op.aux);
+    } else if (op.code == Opcode::kGetVec) {
+      vectors_.wanted &= ~(1u << op.aux);
+    } else {
+      op.home = 0xff;
     }
   }
 
@@ -202,7 +211,9 @@ class BlockWalk {
   void wish(Wishes& wishes, const Op& op) {
     wishes.wanted |= 1u << op.aux;
     wishes.value[op.aux] = op.a;
-    region_.ops[op.a].home = op.aux;
+    Op& made_by = region_.ops[op.a];
+    made_by.home = op.aux;
+    ++made_by.uses;
   }
 
   Region& region_;
@@ -214,8 +225,15 @@ class BlockWalk {
 }  // namespace
 
 void analyse_liveness(Region& region, FlagMask exit_flags) {
-  live_on_entry(region);
-  for (const Block& block : region.blocks) BlockWalk(region, block, exit_flags).run();
+  if (goes_back(region)) {
+    live_on_entry(region);
+    for (const Block& block : region.blocks) BlockWalk(region, block, exit_flags).run();
+    return;
+  }
+  for (std::size_t i = region.blocks.size(); i-- > 0;) {
+    Block& block = region.blocks[i];
+    block.live_in = BlockWalk(region, block, exit_flags).run();
+  }
 }
 
 }  // namespace phybin::passes
