@@ -38,8 +38,6 @@ Emitter::Emitter(EmitterMemory& memory, const ir::Region& region_in, const Trans
       input_(input),
       values_((memory.values.set_size(region_in.ops.size()), memory.values.data())),
       ops_(region_in.ops.data()),
-      free_int_(kAllIntTemps),
-      free_vec_(kAllVecTemps),
       cold_(memory.cold) {
   memory.clear();
   for (std::size_t i = 0; i < region.blocks.size(); ++i) a.new_label();
@@ -83,17 +81,33 @@ void Emitter::emit_block(int index) {
   logic_value_ = kNoValue;
   sunk_pf_ = kNoValue;
   sunk_af_ = 0;
-  home_.fill(kNoValue);
-  vec_home_.fill(kNoValue);
-  vec_copy_.fill(kNoValue);
+  static_cast<RegisterTables&>(*this) = RegisterTables{};
+  const Op* const ops = ops_;
+  Value* const values = values_;
+  const bool note = input_.note_instructions;
   const unsigned last = block.last;
   // All of them first: an operation may give a register to a later one's value (pairs of POP).
-  for (unsigned i = block.first; i < last; ++i) values_[i] = {Where::kNowhere, 0, ops_[i].uses, 0};
+  for (unsigned i = block.first; i < last; ++i) values[i] = {Where::kNowhere, 0, ops[i].uses, 0};
   for (unsigned i = block.first; i < last; ++i) {
-    const Op& op = ops_[i];
+    const Op& op = ops[i];
     if (op.dead) continue;
+    if (note) note_instruction(op.instruction);
+    // The most frequent ones are nothing but bookkeeping.
+    if (op.code == Opcode::kGetGpr) {
+      values[i].where = Where::kHome;
+      values[i].reg = op.aux;
+      home_[op.aux] = static_cast<ValueId>(i);
+      continue;
+    }
+    if (op.code == Opcode::kSetGpr && values[op.a].where == Where::kHome && values[op.a].reg == op.aux) {
+      drop_read(op.a);
+      continue;
+    }
+    if (op.code == Opcode::kConst || op.code == Opcode::kGuestAddress) {
+      values[i].where = Where::kConst;
+      continue;
+    }
     current_ = static_cast<uint16_t>(i);
-    if (input_.note_instructions) note_instruction(op.instruction);
     pinned_int_ = pinned_vec_ = 0;
     // A comparison of floating-point numbers has PF and AF in NZCV, too: they move before something else goes there.
     constexpr ir::FlagMask kRaw = ir::kP | ir::kA;
@@ -104,14 +118,6 @@ void Emitter::emit_block(int index) {
     if (i != absorbed_) kEmit[static_cast<unsigned>(op.code)](*this, op);
     finish_op(op);
   }
-  // Values that only the edges wanted.
-  free_int_ = kAllIntTemps;
-  free_vec_ = kAllVecTemps;
-  offsets_ = 0;
-  temp_.fill(kNoValue);
-  vec_temp_.fill(kNoValue);
-  spill_.fill(kNoValue);
-  vec_spill_.fill(kNoValue);
 }
 
 // The next operation of the block that is emitted, 0 if there is none.
@@ -185,6 +191,13 @@ void Emitter::add_location(LocationEntry entry) {
   out_.locations.push_back(entry);
 }
 
-void Emitter::fault_point() { add_location(location(false)); }
+void Emitter::fault_point() {
+  if (sunk_pf_ == kNoValue && sunk_af_ == 0) {
+    out_.locations.push_back(
+        {a.offset(), ops_[current_].instruction, flag_form_, kPfHome, kAfHome, a64::kZr, false, 0});
+  } else {
+    add_location(location(false));
+  }
+}
 
 }  // namespace phybin::emit

@@ -106,7 +106,22 @@ struct EmitterMemory {
   void clear();
 };
 
-class Emitter {
+// What is where at a point of a block.
+struct RegisterTables {
+  std::array<ir::ValueId, 16> home_{};  // value that lives in a guest register's home
+  std::array<ir::ValueId, 16> vec_home_{};
+  std::array<ir::ValueId, 16> vec_copy_{};  // value of another register that this home holds a copy of
+  std::array<ir::ValueId, 32> temp_{};      // value in an integer temporary
+  std::array<ir::ValueId, 32> vec_temp_{};
+  std::array<ir::ValueId, 8> spill_{};
+  std::array<ir::ValueId, 16> vec_spill_{};
+  uint32_t free_int_ = kAllIntTemps, free_vec_ = kAllVecTemps;  // bit per host register
+  uint32_t borrowed_int_ = 0, borrowed_vec_ = 0;                // temporary() of this expansion
+  uint32_t pinned_int_ = 0, pinned_vec_ = 0;                    // registers handed out for operands of this expansion
+  unsigned offsets_ = 0;                                        // values that live as an offset from a home
+};
+
+class Emitter : private RegisterTables {
  public:
   Emitter(EmitterMemory& memory, const ir::Region& region, const TranslateInput& input, RegionCode& out);
 
@@ -119,7 +134,10 @@ class Emitter {
   const HostFeatures& host;
 
   // ---- Operands and results -----------------------------------------------------------------------------------
-  a64::Gpr use(ir::ValueId value);
+  a64::Gpr use(ir::ValueId value) {
+    const Value& v = values_[value];
+    return v.where == Where::kHome ? gpr_home(v.reg) : use_elsewhere(value);
+  }
   // The same, but register 31 for the constant 0: only where 31 means the zero register.
   a64::Gpr use_or_zero(ir::ValueId value);
   a64::Vec use_vec(ir::ValueId value);
@@ -245,7 +263,16 @@ class Emitter {
   bool is_next_pf(ir::ValueId value) const;
   void finish_op(const ir::Op& op);
   void drop_read(ir::ValueId value) {
-    if (value != ir::kNoValue && --values_[value].remaining == 0 && values_[value].where != Where::kNowhere) {
+    if (value == ir::kNoValue) return;
+    Value& v = values_[value];
+    if (--v.remaining == 0 && v.where != Where::kNowhere) release(value, v);
+  }
+  // Takes the register away from a value that nobody reads any more.
+  void release(ir::ValueId value, Value& v) {
+    if (v.where == Where::kHome && home_[v.reg] == value) {  // mostly
+      home_[v.reg] = ir::kNoValue;
+      v.where = Where::kNowhere;
+    } else {
       release(value);
     }
   }
@@ -256,7 +283,19 @@ class Emitter {
   void release(ir::ValueId value);
   a64::Gpr allocate();
   a64::Vec allocate_vec();
-  void free_dying_operands(const ir::Op& op);
+  void free_dying_operands(const ir::Op& op) {
+    const auto free_if_dying = [&](ir::ValueId value) {
+      if (value == ir::kNoValue) return;
+      Value& v = values_[value];
+      if (v.where != Where::kNowhere && v.remaining == occurrences(op, value)) release(value, v);
+    };
+    free_if_dying(op.a);
+    free_if_dying(op.b);
+    free_if_dying(op.c);
+  }
+  a64::Gpr use_elsewhere(ir::ValueId value);
+  a64::Gpr def_special(const ir::Op& op);
+  void leave_home_to(const ir::Op& op);
   void evict_vec_home(unsigned guest_reg);
   bool leave_home(unsigned guest_reg);
   void move_from_home(unsigned guest_reg);
@@ -271,10 +310,7 @@ class Emitter {
   friend void emit_Pop(Emitter&, const ir::Op&);
   friend void emit_SetGpr(Emitter&, const ir::Op&);
   friend void emit_SetVec(Emitter&, const ir::Op&);
-  friend void emit_GetGpr(Emitter&, const ir::Op&);
   friend void emit_GetVec(Emitter&, const ir::Op&);
-  friend void emit_Const(Emitter&, const ir::Op&);
-  friend void emit_GuestAddress(Emitter&, const ir::Op&);
   friend void emit_SetPf(Emitter&, const ir::Op&);
   friend void emit_SetAf(Emitter&, const ir::Op&);
 
@@ -282,16 +318,6 @@ class Emitter {
   const TranslateInput& input_;
   Value* const values_;  // of the operations of the present block
   const ir::Op* const ops_;
-  std::array<ir::ValueId, 16> home_{};  // value that lives in a guest register's home
-  std::array<ir::ValueId, 16> vec_home_{};
-  std::array<ir::ValueId, 16> vec_copy_{};  // value of another register that this home holds a copy of
-  std::array<ir::ValueId, 32> temp_{};      // value in an integer temporary
-  std::array<ir::ValueId, 32> vec_temp_{};
-  uint32_t free_int_ = 0, free_vec_ = 0;          // bit per host register
-  uint32_t borrowed_int_ = 0, borrowed_vec_ = 0;  // temporary() of this expansion
-  uint32_t pinned_int_ = 0, pinned_vec_ = 0;      // registers handed out for operands of this expansion
-  std::array<ir::ValueId, 8> spill_{};
-  std::array<ir::ValueId, 16> vec_spill_{};
   FlagForm flag_form_ = FlagForm::kCanonical;
   ir::ValueId logic_value_ = ir::kNoValue;
   // SetPf and SetAf that wait for the edges of the block.
@@ -301,7 +327,6 @@ class Emitter {
   bool exhausted_ = false;  // an operation wanted more registers than there are
   uint16_t absorbed_ = 0;   // operation that an earlier one of its block has emitted along with itself
   int block_ = 0;
-  unsigned offsets_ = 0;  // values that live as an offset from a home
   std::vector<ColdPath>& cold_;
 };
 

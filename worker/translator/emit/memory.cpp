@@ -245,20 +245,16 @@ Gpr Emitter::address(const Op& op) {
 void emit_Invalid(Emitter&, const Op&) {}
 void emit_Nothing(Emitter&, const Op&) {}
 
-void emit_GetGpr(Emitter& e, const Op& op) {
-  e.values_[e.current_].where = Where::kHome;
-  e.values_[e.current_].reg = op.aux;
-  e.home_[op.aux] = e.current_;
-}
+// Of these the walk itself takes care.
+void emit_GetGpr(Emitter&, const Op&) {}
+void emit_Const(Emitter&, const Op&) {}
+void emit_GuestAddress(Emitter&, const Op&) {}
 
 void emit_GetVec(Emitter& e, const Op& op) {
   e.values_[e.current_].where = Where::kHome;
   e.values_[e.current_].reg = op.aux;
   e.vec_home_[op.aux] = e.current_;
 }
-
-void emit_Const(Emitter& e, const Op&) { e.values_[e.current_].where = Where::kConst; }
-void emit_GuestAddress(Emitter& e, const Op&) { e.values_[e.current_].where = Where::kConst; }
 
 void emit_SetGpr(Emitter& e, const Op& op) {
   auto& v = e.values_[op.a];

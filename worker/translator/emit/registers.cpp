@@ -37,7 +37,6 @@ uint32_t spill_offset(unsigned slot) { return static_cast<uint32_t>(offsetof(Gue
 
 }  // namespace
 
-// Takes the register away from a value that nobody reads any more.
 void Emitter::release(ValueId value) {
   Value& v = values_[value];
   const bool vec = is_vec(value);
@@ -68,16 +67,6 @@ void Emitter::release(ValueId value) {
       break;
   }
   v.where = Where::kNowhere;
-}
-
-void Emitter::free_dying_operands(const Op& op) {
-  const auto free_if_dying = [&](ValueId value) {
-    if (value == kNoValue || values_[value].where == Where::kNowhere) return;
-    if (values_[value].remaining == occurrences(op, value)) release(value);
-  };
-  free_if_dying(op.a);
-  free_if_dying(op.b);
-  free_if_dying(op.c);
 }
 
 a64::Gpr Emitter::allocate() {
@@ -150,7 +139,7 @@ a64::Vec Emitter::temporary_vec() {
   return reg;
 }
 
-a64::Gpr Emitter::use(ValueId value) {
+a64::Gpr Emitter::use_elsewhere(ValueId value) {
   Value& v = values_[value];
   switch (v.where) {
     case Where::kHome:
@@ -318,6 +307,45 @@ bool Emitter::exchanges_in_place(const Op& op) const {
 }
 
 a64::Gpr Emitter::def(const Op& op) {
+  if ((ir::traits(op.code) & (ir::kEarlyClobber | ir::kTied)) != 0) return def_special(op);
+  if (op.uses == 1 && pf_follows(current_)) {
+    values_[current_].where = Where::kPf;
+    return kPfHome;
+  }
+  if (op.home == 0xff) {
+    free_dying_operands(op);
+    const a64::Gpr reg = allocate();
+    values_[current_].where = Where::kTemp;
+    values_[current_].reg = reg;
+    temp_[reg] = current_;
+    return reg;
+  }
+  if (offsets_ != 0 || home_[op.home] != kNoValue) leave_home_to(op);
+  free_dying_operands(op);
+  home_[op.home] = current_;
+  values_[current_].where = Where::kHome;
+  values_[current_].reg = op.home;
+  return gpr_home(op.home);
+}
+
+// The result of `op` is about to go to its home: what is there and is still read moves away.
+void Emitter::leave_home_to(const Op& op) {
+  const ValueId old = home_[op.home];
+  if (old != kNoValue && dies_here(old)) {
+    home_[op.home] = kNoValue;
+    values_[old].where = Where::kNowhere;
+  }
+  const bool moves_by_constant = old != kNoValue && op.a == old && op.b == kNoValue && op.width == 64 &&
+                                 (op.code == Opcode::kAdd || op.code == Opcode::kSub || op.code == Opcode::kLea);
+  if (moves_by_constant) {
+    shift_home(op.home, op.code == Opcode::kSub ? -op.imm : op.imm);
+  } else {
+    evict_home(op.home);
+  }
+}
+
+// def() of an operation that writes its result early, or into the register of its first operand.
+a64::Gpr Emitter::def_special(const Op& op) {
   const bool early = clobbers_early(op, host) && !exchanges_in_place(op);
   const bool tied = (ir::traits(op.code) & ir::kTied) != 0;
   if (op.uses == 1 && !early && !tied && pf_follows(current_)) {
@@ -353,18 +381,7 @@ a64::Gpr Emitter::def(const Op& op) {
   Value& result = values_[current_];
   a64::Gpr reg;
   if (take_home) {
-    const ValueId old = home_[op.home];
-    if (old != kNoValue && dies_here(old)) {
-      home_[op.home] = kNoValue;
-      values_[old].where = Where::kNowhere;
-    }
-    const bool moves_by_constant = old != kNoValue && op.a == old && op.b == kNoValue && op.width == 64 &&
-                                   (op.code == Opcode::kAdd || op.code == Opcode::kSub || op.code == Opcode::kLea);
-    if (moves_by_constant) {
-      shift_home(op.home, op.code == Opcode::kSub ? -op.imm : op.imm);
-    } else {
-      evict_home(op.home);
-    }
+    leave_home_to(op);
     if (!early && !tied) free_dying_operands(op);
     home_[op.home] = current_;
     result.where = Where::kHome;
