@@ -6,6 +6,7 @@
 #include "worker/translator/translate.h"
 
 #include <array>
+#include <initializer_list>
 
 #include "worker/translator/decode/instruction.h"
 #include "worker/translator/emit/emitter.h"
@@ -25,39 +26,23 @@ using decode::Mnemonic;
 
 enum class Flow : uint8_t { kNext, kBranch, kJump, kCall, kEnd, kNextBlock };
 
-Flow flow_of(Mnemonic mnemonic) {
-  switch (mnemonic) {
-    case Mnemonic::kJcc:
-    case Mnemonic::kLoop:
-    case Mnemonic::kLoope:
-    case Mnemonic::kLoopne:
-    case Mnemonic::kJrcxz:
-      return Flow::kBranch;
-    case Mnemonic::kJmp:
-      return Flow::kJump;
-    case Mnemonic::kCall:
-    case Mnemonic::kCallIndirect:
-      return Flow::kCall;
-    case Mnemonic::kSyscall:
-      return Flow::kNextBlock;
-    case Mnemonic::kJmpIndirect:
-    case Mnemonic::kRet:
-    case Mnemonic::kInvalid:
-    case Mnemonic::kUd0:
-    case Mnemonic::kUd1:
-    case Mnemonic::kUd2:
-    case Mnemonic::kInt:
-    case Mnemonic::kInt1:
-    case Mnemonic::kInt3:
-    case Mnemonic::kHlt:
-      return Flow::kEnd;
-    default:
-      return lift::lift_function(mnemonic) == nullptr ? Flow::kEnd : Flow::kNext;
-  }
-}
+constexpr auto kFlows = [] {
+  std::array<Flow, decode::kMnemonicCount> flows{};
+  const auto set = [&](Flow flow, std::initializer_list<Mnemonic> mnemonics) {
+    for (const Mnemonic mnemonic : mnemonics) flows[static_cast<std::size_t>(mnemonic)] = flow;
+  };
+  set(Flow::kBranch, {Mnemonic::kJcc, Mnemonic::kLoop, Mnemonic::kLoope, Mnemonic::kLoopne, Mnemonic::kJrcxz});
+  set(Flow::kJump, {Mnemonic::kJmp});
+  set(Flow::kCall, {Mnemonic::kCall, Mnemonic::kCallIndirect});
+  set(Flow::kNextBlock, {Mnemonic::kSyscall});
+  set(Flow::kEnd, {Mnemonic::kJmpIndirect, Mnemonic::kRet, Mnemonic::kInvalid, Mnemonic::kUd0, Mnemonic::kUd1,
+                   Mnemonic::kUd2, Mnemonic::kInt, Mnemonic::kInt1, Mnemonic::kInt3, Mnemonic::kHlt});
+  return flows;
+}();
 
 struct Decoded {
   Instruction in;
+  lift::LiftFunction lift;  // null: not implemented
   uint64_t address;
   uint64_t pointer;  // CALL of a stub that jumps through a pointer (PLT): where the pointer is, else 0
   uint64_t jump;     // and where the stub's jump is
@@ -83,7 +68,7 @@ class Discovery {
     return !instructions_.empty();
   }
 
-  const std::vector<Decoded>& instructions() const { return instructions_; }
+  const FlatArray<Decoded>& instructions() const { return instructions_; }
   const std::vector<GuestRange>& ranges() const { return ranges_; }
 
  private:
@@ -150,15 +135,15 @@ class Discovery {
       backward = false;
       const uint64_t offset = pc - input_.window.start;
       if (offset >= input_.window.size) break;
-      Decoded& d = instructions_.emplace_back();
+      Decoded& d = *instructions_.add();
       d.address = pc;
-      d.pointer = 0;
+      d.pointer = d.jump = 0;
       d.leader = leader;
       d.entry = entry;
       const DecodeStatus status = decode::decode(input_.window.bytes + offset, input_.window.size - offset, pc, d.in);
       if (status != DecodeStatus::kOk) {
         if (status == DecodeStatus::kOutOfBytes && pc != input_.pc) {
-          instructions_.pop_back();
+          instructions_.set_size(instructions_.size() - 1);
           break;
         }
         d.in = Instruction{};
@@ -168,8 +153,12 @@ class Discovery {
       leader = entry = false;
       const Instruction& in = d.in;
       pc += in.length;
-      const Flow flow = flow_of(in.mnemonic);
-      if (flow == Flow::kNext) continue;
+      d.lift = lift::lift_function(in.mnemonic);
+      Flow flow = kFlows[static_cast<std::size_t>(in.mnemonic)];
+      if (flow == Flow::kNext) {
+        if (d.lift != nullptr) continue;
+        flow = Flow::kEnd;
+      }
       if (flow == Flow::kEnd || input_.single_block) break;
       const auto may_follow = [&](unsigned cost) { return depth + cost <= input_.prefetch_depth; };
       if (flow == Flow::kJump) {
@@ -192,36 +181,37 @@ class Discovery {
   }
 
   TranslateInput input_;
-  std::vector<Decoded> instructions_;
+  FlatArray<Decoded> instructions_;
   std::vector<Pending> pending_;
   std::vector<GuestRange> ranges_;
   std::array<uint16_t, 1024> table_;
 };
 
-void lift_region(const TranslateInput& input, const std::vector<Decoded>& decoded, ir::Region& region) {
+void lift_region(const TranslateInput& input, const FlatArray<Decoded>& decoded, ir::Region& region) {
   region.entry = input.pc;
   region.clear();
   ir::Builder builder(region);
-  for (std::size_t i = 0; i < decoded.size(); ++i) {
+  const std::size_t count = decoded.size();
+  region.instructions.resize(count);
+  for (std::size_t i = 0; i < count; ++i) {
     const Decoded& d = decoded[i];
-    region.instructions.push_back({d.address, d.in.length});
+    region.instructions[i] = {d.address, d.in.length};
     if (builder.block_ended()) {
       builder.begin_block(d.address);
       region.blocks.back().is_entry = d.entry;
     }
     builder.begin_instruction(static_cast<uint16_t>(i));
     lift::Lifter lifter{builder, d.in, d.address, input.options, input.host};
-    const lift::LiftFunction function = lift::lift_function(d.in.mnemonic);
     if (d.pointer != 0) {
       lift::lift_call_through(lifter, d.pointer, d.jump);
-    } else if (function != nullptr) {
-      function(lifter);
+    } else if (d.lift != nullptr) {
+      d.lift(lifter);
     } else {
       lifter.trap(ir::TrapKind::kInvalidOpcode);
     }
     const uint64_t next = d.address + d.in.length;
     if (!builder.block_ended()) {
-      const bool goes_on = i + 1 < decoded.size() && decoded[i + 1].address == next && !decoded[i + 1].leader;
+      const bool goes_on = i + 1 < count && decoded[i + 1].address == next && !decoded[i + 1].leader;
       if (goes_on) continue;
       builder.op(ir::Opcode::kJump, 0, ir::kNoValue, ir::kNoValue, ir::kNoValue, static_cast<int64_t>(next));
     }
@@ -272,7 +262,7 @@ TranslateStatus Translator::translate(const TranslateInput& input, RegionCode& o
     out.clear();
     if (!build(attempt, m.discovery, m.region)) return TranslateStatus::kNoCode;
     out.guest_ranges = m.discovery.ranges();
-    out.instructions = m.region.instructions;
+    out.instructions.swap(m.region.instructions);
     if (emit::Emitter(m.emitter, m.region, attempt, out).run()) {
       const auto words = m.emitter.buffer.words();
       out.words.assign(words.begin(), words.end());

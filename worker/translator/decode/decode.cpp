@@ -22,7 +22,7 @@ constexpr uint8_t kRexW = 8;
 constexpr uint8_t kRexPresent = 0x40;
 
 // What the operand loop needs of kOperandTypes.
-struct PackedType {
+struct alignas(8) PackedType {
   OperandSource source;
   OperandKind kind;
   uint8_t size;
@@ -474,22 +474,15 @@ class Decoder {
   return DecodeStatus::kOk;
 }
 
-DecodeStatus decode_padded(const uint8_t* bytes, uint64_t address, Instruction& out, std::size_t& consumed) {
-  Decoder decoder(bytes, address, out);
-  const DecodeStatus status = decoder.run();
-  consumed = decoder.consumed();
-  return status;
-}
-
 // Fewer bytes than the decoder may look at: decodes a copy, padded with zeros. A result that depends on the padding
 // is none.
 [[gnu::noinline]] DecodeStatus decode_near_end(const uint8_t* bytes, std::size_t available, uint64_t address,
                                                Instruction& out) {
   std::array<uint8_t, kReadAhead> copy{};
   std::memcpy(copy.data(), bytes, available);
-  std::size_t consumed = 0;
-  const DecodeStatus status = decode_padded(copy.data(), address, out, consumed);
-  if (consumed > available && available < kMaxInstructionLength) {
+  Decoder decoder(copy.data(), address, out);
+  const DecodeStatus status = decoder.run();
+  if (decoder.consumed() > available && available < kMaxInstructionLength) {
     out = kBlank;
     return DecodeStatus::kOutOfBytes;
   }
@@ -501,8 +494,7 @@ DecodeStatus decode_padded(const uint8_t* bytes, uint64_t address, Instruction& 
 DecodeStatus decode(const uint8_t* bytes, std::size_t available, uint64_t address, Instruction& out) {
   if (available < kReadAhead) [[unlikely]]
     return decode_near_end(bytes, available, address, out);
-  std::size_t consumed = 0;
-  return decode_padded(bytes, address, out, consumed);
+  return Decoder(bytes, address, out).run();
 }
 
 }  // namespace phybin::decode

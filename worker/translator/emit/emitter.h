@@ -226,7 +226,8 @@ class Emitter : private RegisterTables {
   // Loads the stub's address into kScratch2 and jumps there (call = BLR, else BR). Other registers as the stub wants.
   void go_to_stub(Stub stub, bool call);
   uint16_t current_op() const { return current_; }
-  uint64_t instruction_address() const { return region.instructions[region.ops[current_].instruction].address; }
+  uint64_t instruction_address() const { return instruction_address(ops_[current_]); }
+  uint64_t instruction_address(const ir::Op& op) const { return out_.instructions[op.instruction].address; }
   // A location table entry that serves cold code: the current instruction, flags as they are now.
   LocationEntry location(bool is_poll);
   void add_location(LocationEntry entry);

@@ -90,7 +90,7 @@ void compare_by_helper(Emitter& e, const ColdPath& cold) {
 // FSTP m80 of an empty register: the helper stores too. Its address is in regs[1].
 void store_by_helper(Emitter& e, const ColdPath& cold) {
   if (cold.regs[1] != 1) e.a.mov(true, 1, cold.regs[1]);
-  e.load_guest_address(3, e.region.instructions[e.region.ops[cold.op].instruction].address);
+  e.load_guest_address(3, e.instruction_address(e.region.ops[cold.op]));
   e.a.mov_imm(false, kScratch0, static_cast<unsigned>(StateHelper::k_x87_fstp_m80));
   e.go_to_stub(Stub::kHelperState, true);
   e.a.b(cold.back);
