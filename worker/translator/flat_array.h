@@ -16,9 +16,15 @@ class FlatArray {
   // The new last element. References to others are void after it.
   T* add() {
     if (size_ == storage_.size()) [[unlikely]]
-      storage_.resize(size_ == 0 ? 512 : size_ * 2);
+      grow();
     return storage_.data() + size_++;
   }
+  // Room for `count` more; then as many may be added without a look at the room.
+  void make_room(std::size_t count) {
+    if (storage_.size() - size_ < count) [[unlikely]]
+      storage_.resize(2 * (size_ + count));
+  }
+  T* add_in_room() { return storage_.data() + size_++; }
   T& emplace_back() { return *add() = T{}; }
   void push_back(const T& value) {
     const T copy = value;
@@ -40,6 +46,8 @@ class FlatArray {
   const T& back() const { return storage_.data()[size_ - 1]; }
 
  private:
+  [[gnu::noinline, gnu::cold]] void grow() { storage_.resize(size_ == 0 ? 512 : size_ * 2); }
+
   std::vector<T> storage_;
   std::size_t size_ = 0;
 };

@@ -79,7 +79,7 @@ void index_blocks(Region& region) {
 void Builder::begin_block(uint64_t address) {
   Block block;
   block.address = address;
-  block.first = static_cast<uint16_t>(region_.ops.size());
+  block.first = static_cast<uint16_t>(ops_.size());
   region_.blocks.push_back(block);
   forget_registers();
   unseen_ = 0;
@@ -88,7 +88,7 @@ void Builder::begin_block(uint64_t address) {
 
 void Builder::end_block(uint64_t fallthrough) {
   region_.blocks.back().fallthrough = fallthrough;
-  region_.blocks.back().last = static_cast<uint16_t>(region_.ops.size());
+  region_.blocks.back().last = static_cast<uint16_t>(ops_.size());
   ended_ = true;
 }
 
@@ -104,12 +104,12 @@ ValueId Builder::read_gpr(unsigned reg) {
 void Builder::set_gpr(unsigned reg, ValueId value) {
   const uint32_t bit = 1u << reg;
   if ((unseen_ & bit) != 0) {
-    Op& overtaken = region_.ops[unseen_write_[reg]];
+    Op& overtaken = ops_[unseen_write_[reg]];
     overtaken.code = Opcode::kNothing;
     overtaken.a = kNoValue;
   }
   unseen_ |= bit;
-  unseen_write_[reg] = static_cast<uint16_t>(region_.ops.size());
+  unseen_write_[reg] = static_cast<uint16_t>(ops_.size());
   op(Opcode::kSetGpr, 64, value, kNoValue, kNoValue, 0, static_cast<uint8_t>(reg));
   gpr_[reg] = value;
 }
@@ -129,10 +129,10 @@ void Builder::set_vec(unsigned reg, ValueId value) {
 
 ValueId Builder::find(Opcode code, ValueId a, ValueId b, int64_t imm, uint8_t aux) const {
   constexpr std::size_t kReach = 48;  // a value that is kept longer costs more in registers than it saves
-  std::size_t i = region_.ops.size();
+  std::size_t i = ops_.size();
   const std::size_t stop = i > a + kReach ? i - kReach : std::size_t{a} + 1;
   while (i-- > stop) {
-    const Op& o = region_.ops[i];
+    const Op& o = ops_[i];
     if (o.code == code && o.a == a && o.b == b && o.imm == imm && o.aux == aux) return static_cast<ValueId>(i);
     if ((traits(o.code) & kClobbersTemps) != 0) break;
   }

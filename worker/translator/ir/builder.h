@@ -8,7 +8,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 
 #include "worker/translator/ir/ir.h"
 
@@ -23,13 +22,17 @@ struct Operands {
 
 class Builder {
  public:
-  explicit Builder(Region& region) : region_(region) {
-    if (region_.ops.empty()) region_.ops.emplace_back();
+  explicit Builder(Region& region) : ops_(region.ops), region_(region) {
+    ops_.make_room(kMostOps);
+    if (ops_.empty()) *ops_.add() = Op{};
   }
 
   void begin_block(uint64_t address);
   void end_block(uint64_t fallthrough);
-  void begin_instruction(uint16_t index) { instruction_word_ = uint64_t{index} << 16 | uint64_t{0xff} << 32; }
+  void begin_instruction(uint16_t index) {
+    ops_.make_room(kMostOps);
+    instruction_word_ = uint64_t{index} << 16 | uint64_t{0xff} << 32;
+  }
 
   // Appends an operation; the result is its value (kNoValue when the opcode defines none).
   [[gnu::always_inline]] ValueId op(Opcode code, uint8_t width, ValueId a = kNoValue, ValueId b = kNoValue,
@@ -40,25 +43,26 @@ class Builder {
                   offsetof(Op, flags_def) == 5 && offsetof(Op, a) == 10 && offsetof(Op, b) == 12 &&
                   offsetof(Op, c) == 14 && offsetof(Op, uses) == 16 && offsetof(Op, instruction) == 18 &&
                   offsetof(Op, home) == 20 && offsetof(Op, imm) == 24);
-    Op* const o = region_.ops.add();
-    const uint64_t words[4] = {static_cast<uint64_t>(code) | uint64_t{width} << 16 | uint64_t{aux} << 24 |
-                                   uint64_t{aux2} << 32 | uint64_t{flags_def} << 40,
-                               uint64_t{a} << 16 | uint64_t{b} << 32 | uint64_t{c} << 48, instruction_word_,
-                               static_cast<uint64_t>(imm)};
-    std::memcpy(static_cast<void*>(o), words, sizeof words);
+    const auto id = static_cast<ValueId>(ops_.size());
+    auto* const words = reinterpret_cast<uint64_t*>(ops_.add_in_room());
+    words[0] = static_cast<uint64_t>(code) | uint64_t{width} << 16 | uint64_t{aux} << 24 | uint64_t{aux2} << 32 |
+               uint64_t{flags_def} << 40;
+    words[1] = uint64_t{a} << 16 | uint64_t{b} << 32 | uint64_t{c} << 48;
+    words[2] = instruction_word_;
+    words[3] = static_cast<uint64_t>(imm);
     const unsigned properties = traits(code);
     if ((properties & (kCanFault | kStateBarrier)) != 0) unseen_ = 0;
     if ((properties & kStateBarrier) != 0) forget_registers();
     if ((properties & kTerminator) != 0) ended_ = true;
-    return (properties & kDefinesValue) != 0 ? static_cast<ValueId>(o - &region_.ops[0]) : kNoValue;
+    return (properties & kDefinesValue) != 0 ? id : kNoValue;
   }
   // The same with an immediate in place of operand b.
   ValueId op_imm(Opcode code, uint8_t width, ValueId a, int64_t imm, FlagMask flags_def = 0) {
     return op(code, width, a, kNoValue, kNoValue, imm, 0, 0, flags_def);
   }
   // The operation just appended, for what the calls above do not set.
-  Op& last_op() { return region_.ops.back(); }
-  const Op& at(ValueId value) const { return region_.ops[value]; }
+  Op& last_op() { return ops_.back(); }
+  const Op& at(ValueId value) const { return ops_[value]; }
 
   // The same pure operation if it was made already, not far back, and is still in reach; or kNoValue.
   ValueId find(Opcode code, ValueId a, ValueId b = kNoValue, int64_t imm = 0, uint8_t aux = 0) const;
@@ -108,6 +112,10 @@ class Builder {
   void forget_registers();
   ValueId read_gpr(unsigned reg);
 
+  // More than a lifter makes for one instruction, with what ends a block.
+  static constexpr std::size_t kMostOps = 512;
+
+  FlatArray<Op>& ops_;
   Region& region_;
   uint64_t instruction_word_ = uint64_t{0xff} << 32;  // Op::uses, instruction and home
   bool ended_ = true;
