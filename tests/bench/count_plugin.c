@@ -2,6 +2,7 @@
 // instructions are counted when the block is entered, so the result is exact and repeatable except for blocks that a
 // fault leaves early. Arguments, as `-plugin libcount.so,NAME=VALUE,...`:
 //   out=FILE      where the total goes at the exit of the process (forked children write nothing);
+//   each=FILE     to this file each process that was started by exec appends its line: for commands with children;
 //   threads=on    count per thread through a callback: additions made inline share one counter and two threads that
 //   run
 //                 at once can lose some. Slower, so only for programs with threads;
@@ -49,7 +50,7 @@ typedef struct Block {
 
 static Counters counters[kThreads];
 static Block* blocks;
-static const char *out_path, *profile_path;
+static const char *out_path, *each_path, *profile_path;
 static bool per_thread;
 static uint64_t range_low, range_high;
 static uint32_t wanted_word;
@@ -93,14 +94,15 @@ static void block_translated(Id id, struct qemu_plugin_tb* tb) {
 
 static void at_exit(Id id, void* unused) {
   (void)id, (void)unused;
-  FILE* out = owner == getpid() && out_path ? fopen(out_path, "w") : NULL;
+  if (owner != getpid()) return;
+  FILE* out = out_path ? fopen(out_path, "w") : each_path ? fopen(each_path, "a") : NULL;
   if (out) {
     Counters sum = {0};
     for (int i = 0; i < kThreads; i++) sum.all += counters[i].all, sum.in_range += counters[i].in_range;
     fprintf(out, "%" PRIu64 " %" PRIu64 "\n", sum.all, sum.in_range);
     fclose(out);
   }
-  FILE* profile = owner == getpid() && profile_path ? fopen(profile_path, "w") : NULL;
+  FILE* profile = profile_path ? fopen(profile_path, "w") : NULL;
   if (profile) {
     for (const Block* block = blocks; block; block = block->next) {
       if (!block->entered) continue;
@@ -118,6 +120,8 @@ __attribute__((visibility("default"))) int qemu_plugin_install(Id id, const void
   for (int i = 0; i < argc; i++) {
     if (strncmp(argv[i], "out=", 4) == 0) {
       out_path = strdup(argv[i] + 4);
+    } else if (strncmp(argv[i], "each=", 5) == 0) {
+      each_path = strdup(argv[i] + 5);
     } else if (strncmp(argv[i], "profile=", 8) == 0) {
       profile_path = strdup(argv[i] + 8);
     } else if (strcmp(argv[i], "threads=on") == 0) {

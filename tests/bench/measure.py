@@ -8,7 +8,9 @@ import re
 import shlex
 import subprocess
 import tempfile
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -106,18 +108,37 @@ def disassemble(address: int, words: list[str]) -> list[str]:
     return [m.group(1).replace("\t", " ") for m in re.finditer(r"^ *[0-9a-f]+:\t[0-9a-f]+ +\t(.*)$", dump.stdout, re.M)]
 
 
+# Processes whose memory is compared run at the same time: none is looked at before all are ready.
+_ready = threading.Barrier(1)
+
+
+def private_memories(command: list[str], count: int) -> list[int]:
+    """private_memory() of so many processes of the command that run at once."""
+    global _ready
+    _ready = threading.Barrier(count)
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(lambda _: _private_memory(command), range(count)))
+
+
 def private_memory(command: list[str]) -> int:
     """KiB that one process of an ARM64 command owns alone: pages that it wrote and pages of its memfds, not the
-    emulator's own. The command runs programs/idle.c, which waits while its memory is looked at."""
+    emulator's own. The command prints `ready` and waits for its input to end while its memory is looked at."""
+    return private_memories(command, 1)[0]
+
+
+def _private_memory(command: list[str]) -> int:
     with tempfile.NamedTemporaryFile(dir=OUT, suffix=".pages") as log:
         process = subprocess.Popen(["qemu-aarch64", "-cpu", CPU, "-d", "page", "-D", log.name, *command],
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         try:
             if process.stdout.readline() != b"ready\n":
+                _ready.abort()
                 raise Failure(f"not started: {shlex.join(command)}")
             time.sleep(0.1)
+            _ready.wait(TIMEOUT)
             smaps = Path(f"/proc/{process.pid}/smaps").read_text()
             layouts = Path(log.name).read_text().split("page layout changed")
+            _ready.wait(TIMEOUT)
         finally:
             process.stdin.close()
             process.wait(timeout=30)

@@ -75,10 +75,13 @@ def marked_emulator(folder: Path) -> Path:
     return copy
 
 
+def namespace(*entries: str) -> list[str]:
+    """The beginning of a command that runs in a new namespace with these registrations."""
+    setup = ("b=/proc/sys/fs/binfmt_misc; mount -t binfmt_misc none $b || exit 99; n=$1; shift; "
+             "while [ $n -gt 0 ]; do printf '%s' \"$1\" > $b/register || exit 99; shift; n=$((n - 1)); done; exec \"$@\"")
+    return ["unshare", "-Urmpf", "--kill-child", "--mount-proc", "sh", "-c", setup, "sh", str(len(entries)), *entries]
+
+
 def translating_namespace(emulator: Path, worker: Path) -> list[str]:
-    """The beginning of a command that runs in a new namespace where the kernel starts the worker for every x86_64
-    program, that of the command too."""
-    setup = ("b=/proc/sys/fs/binfmt_misc; mount -t binfmt_misc none $b || exit 99; "
-             "printf '%s' \"$1\" > $b/register; printf '%s' \"$2\" > $b/register; shift 2; exec \"$@\"")
-    return ["unshare", "-Urmpf", "--kill-child", "--mount-proc", "sh", "-c", setup, "sh",
-            arm64_entry(str(emulator)), x86_64_entry(str(worker))]
+    """namespace() where the kernel starts the worker for every x86_64 program, that of the command too."""
+    return namespace(arm64_entry(str(emulator)), x86_64_entry(str(worker)))
