@@ -12,7 +12,7 @@ import measure
 
 NATIVE = measure.ROOT / "build" / "native"
 # qemu translates the worker itself before it can ask: the wait of 20 ms is not for emulators.
-TIMEOUT_MS = 20000
+TIMEOUT_MS = 10000
 
 
 class Daemon:
