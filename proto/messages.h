@@ -72,8 +72,8 @@ inline constexpr uint8_t kMore = 1;
 inline constexpr unsigned kWelcomePages = 2;
 
 // Worker to daemon: gives a module its number. Sent when a module is mapped for which no image was offered; its
-// descriptor is the file, opened for reading. And, without a descriptor, when the first entry point is noted in a module
-// for which an image was offered (so the daemon knows that file). The program, number 0, is never announced.
+// descriptor is the file, opened for reading. And, without a descriptor, when the first entry point is noted in a
+// module for which an image was offered (so the daemon knows that file). The program, number 0, is never announced.
 struct ModuleMet {
   MessageHeader header;
   uint32_t module;  // number that the worker's ring entries name it by: 0 is the program, then counting up

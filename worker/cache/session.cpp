@@ -34,7 +34,7 @@ struct Message {
   proto::Received received;
   int descriptors[proto::kMaxDescriptors];
 
-  Message() {}
+  Message() = default;
   Message(const Message&) = delete;
   Message& operator=(const Message&) = delete;
   ~Message() {
@@ -159,9 +159,7 @@ bool connect(const Address& address, const proto::Hello& hello, int program, uns
 
 bool is_connected() { return descriptor() >= 0; }
 
-void disconnect() {
-  process::close_descriptor(process::OwnDescriptor::kDaemon);
-}
+void disconnect() { process::close_descriptor(process::OwnDescriptor::kDaemon); }
 
 bool read_offers() {
   // Each message costs the daemon more than it costs us; but nobody shall keep us busy.

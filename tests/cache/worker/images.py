@@ -117,15 +117,16 @@ def one_segment(bench: Bench):
 
 
 def empty(bench: Bench):
-    """Warm, nothing is left to translate."""
-    result = warm(bench, [bench.program("hello")])
-    expect(result.translated < 100, f"{result.translated} instructions are translated")
+    """Warm, nothing is left to translate. What is translated ahead shows only later that it is an entry, too."""
+    with Warm(bench, [bench.program("hello")]) as run:
+        result = run.warm_up(7)
+    expect(result.translated < 20, f"{result.translated} instructions are translated")
 
 
 def ordered(bench: Bench):
     """Under the x86 memory model the other half of the images is used."""
     result = warm(bench, [bench.program("hello")], ["--memory-model=tso"])
-    expect(result.translated < 400, f"{result.translated} instructions are translated")
+    expect(result.translated < 1000, f"{result.translated} instructions are translated")
 
 
 def threads(bench: Bench):
@@ -152,18 +153,22 @@ def return_faults(bench: Bench):
 
 def signals(bench: Bench):
     """Faults with their exact state, signals in loops, death."""
-    for name in ("signals_synchronous.c", "signals_asynchronous.c", "signals_loops.c", "signals.c"):
+    for name in ("signals_synchronous.c", "signals_asynchronous.c", "signals_loops.c"):
         bench.begin()
         warm(bench, [existing(bench, name)])
 
 
 def death(bench: Bench):
     """Programs that die of a signal."""
-    with Warm(bench, ["/bin/bash", "-c", "kill -SEGV $$"]) as run:
-        run.run("cold")
-        run.make_images()
-        run.run("warm")
-        expect(run.daemon.workers[-1].counters()["images"] >= 3, "no images were attached")
+    for command in (["/bin/bash", "-c", "kill -SEGV $$"], [existing(bench, "signals.c")],
+                    [existing(bench, "signals_death.c")]):
+        bench.begin()
+        with Warm(bench, command) as run:
+            run.run("cold")
+            run.make_images()
+            before = len(run.daemon.workers)
+            run.run("warm")
+            expect(run.daemon.workers[before].counters()["images"] >= 3, "no images were attached")
 
 
 def self_modifying(bench: Bench):
