@@ -21,13 +21,21 @@ constexpr uint8_t kRexR = 4;
 constexpr uint8_t kRexW = 8;
 constexpr uint8_t kRexPresent = 0x40;
 
-// What the operand loop needs of kOperandTypes.
-struct alignas(8) PackedType {
-  OperandSource source;
-  OperandKind kind;
-  uint8_t size;
-  uint8_t memory_size;
-  uint8_t register_mask;
+// What the operand loop needs of kOperandTypes, in one word: it is loaded once.
+class PackedType {
+ public:
+  constexpr PackedType() = default;
+  constexpr PackedType(const OperandType& type, uint8_t register_mask)
+      : bits_(uint64_t{static_cast<uint8_t>(type.source)} | uint64_t{static_cast<uint8_t>(type.kind)} << 8 |
+              uint64_t{type.size} << 16 | uint64_t{type.memory_size} << 24 | uint64_t{register_mask} << 32) {}
+  OperandSource source() const { return static_cast<OperandSource>(bits_ & 0xff); }
+  OperandKind kind() const { return static_cast<OperandKind>(bits_ >> 8 & 0xff); }
+  uint8_t size() const { return static_cast<uint8_t>(bits_ >> 16); }
+  uint8_t memory_size() const { return static_cast<uint8_t>(bits_ >> 24); }
+  unsigned register_mask() const { return static_cast<unsigned>(bits_ >> 32); }
+
+ private:
+  uint64_t bits_ = 0;
 };
 
 // MMX, x87 and segment register numbers have no REX extension.
@@ -39,7 +47,7 @@ constexpr auto kTypes = [] {
   std::array<PackedType, kOperandTypes.size()> types{};
   for (std::size_t i = 0; i < types.size(); ++i) {
     const OperandType& type = kOperandTypes[i];
-    types[i] = {type.source, type.kind, type.size, type.memory_size, register_mask(type.kind)};
+    types[i] = PackedType(type, register_mask(type.kind));
   }
   return types;
 }();
@@ -106,8 +114,8 @@ class Decoder {
   bool gather_is_valid() const;
   void read_memory();
   void read_operands();
-  void add_register(const PackedType& type, unsigned number);
-  void add_immediate(const PackedType& type, int64_t value);
+  void add_register(PackedType type, unsigned number);
+  void add_immediate(PackedType type, int64_t value);
   void finish();
 
   // An address relative to what has been read so far, the end of the instruction.
@@ -149,8 +157,17 @@ class Decoder {
 
 // Reads up to and including the opcode. REX counts only directly before the opcode.
 [[gnu::always_inline]] inline DecodeStatus Decoder::read_prefixes() {
-  for (;;) {
+  // REX and 0F are most of what stands before opcodes; what else does goes round the loop.
+  opcode_ = *next_++;
+  if ((opcode_ & 0xf0) == kRexPresent) {
+    rex_ = opcode_;
     opcode_ = *next_++;
+  }
+  if (opcode_ == 0x0f) {
+    map_ = static_cast<unsigned>(OpcodeMap::k0F);
+    opcode_ = *next_++;
+  }
+  for (;; opcode_ = *next_++) {
     take(kOpcodeTable[map_ * 256 + opcode_]);
     if (!(flags_ & kEntrySpecial)) [[likely]]
       return DecodeStatus::kOk;
@@ -336,28 +353,28 @@ class Decoder {
   }
 }
 
-[[gnu::always_inline]] inline void Decoder::add_register(const PackedType& type, unsigned number) {
-  number &= type.register_mask;
+[[gnu::always_inline]] inline void Decoder::add_register(PackedType type, unsigned number) {
+  number &= type.register_mask();
   // Without REX, byte registers 4 to 7 are AH, CH, DH, BH.
-  if (type.size == 1 && type.kind == OperandKind::kGpr && rex_ == 0 && number >= 4)
+  if (type.size() == 1 && type.kind() == OperandKind::kGpr && rex_ == 0 && number >= 4)
     add(OperandKind::kGprHigh8, static_cast<uint8_t>(number - 4), 1);
   else
-    add(type.kind, static_cast<uint8_t>(number), size_of(type.size));
+    add(type.kind(), static_cast<uint8_t>(number), size_of(type.size()));
 }
 
-[[gnu::always_inline]] inline void Decoder::add_immediate(const PackedType& type, int64_t value) {
+[[gnu::always_inline]] inline void Decoder::add_immediate(PackedType type, int64_t value) {
   if (have_immediate_) [[unlikely]]
     out_.imm2 = value;  // ENTER
   else
     out_.imm = value;
   have_immediate_ = true;
-  add(type.kind, kNoRegister, size_of(type.size));
+  add(type.kind(), kNoRegister, size_of(type.size()));
 }
 
 [[gnu::always_inline]] inline void Decoder::read_operands() {
   for (uint32_t rest = operands_; rest != 0; rest >>= 8) {
-    const PackedType& type = kTypes[rest & 0xff];
-    switch (type.source) {
+    PackedType type = kTypes[rest & 0xff];
+    switch (type.source()) {
       case OperandSource::kModrmReg:
         add_register(type, modrm_reg());
         break;
@@ -365,7 +382,7 @@ class Decoder {
         if (mode_is_register_)
           add_register(type, modrm_rm());
         else
-          add(OperandKind::kMemory, kNoRegister, size_of(type.memory_size));
+          add(OperandKind::kMemory, kNoRegister, size_of(type.memory_size()));
         break;
       case OperandSource::kVvvv:
         add_register(type, vvvv_);
@@ -374,7 +391,7 @@ class Decoder {
         add_register(type, (opcode_ & 7) | (rex_ << 3 & 8));
         break;
       case OperandSource::kFixed:
-        add(type.kind, type.memory_size, size_of(type.size));
+        add(type.kind(), type.memory_size(), size_of(type.size()));
         break;
       case OperandSource::kImmediateS8:
         add_immediate(type, load<int8_t>(next_));
@@ -394,7 +411,7 @@ class Decoder {
         if (size == 2) {
           add_immediate(type, load<int16_t>(next_));
           next_ += 2;
-        } else if (size == 8 && type.source == OperandSource::kImmediateFull) {
+        } else if (size == 8 && type.source() == OperandSource::kImmediateFull) {
           add_immediate(type, load<int64_t>(next_));
           next_ += 8;
         } else {
@@ -415,7 +432,7 @@ class Decoder {
         add_immediate(type, target(load<int32_t>(next_ - 4)));
         break;
       case OperandSource::kMemoryOffset:
-        add(OperandKind::kMemory, kNoRegister, size_of(type.memory_size));
+        add(OperandKind::kMemory, kNoRegister, size_of(type.memory_size()));
         out_.memory.disp = out_.memory.address32 ? load<uint32_t>(next_) : load<int64_t>(next_);
         next_ += out_.memory.address32 ? 4 : 8;
         break;
@@ -425,7 +442,7 @@ class Decoder {
         next_ += 1;
         break;
       case OperandSource::kCondition:
-        out_.condition = type.size;
+        out_.condition = type.size();
         break;
     }
   }

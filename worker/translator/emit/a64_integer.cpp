@@ -29,6 +29,7 @@ WidePlan plan_wide(uint64_t value, unsigned halfwords) {
 
 // A value below 2^32 is made in the W register, which clears the rest: MOVN of 32 bits then reaches it too.
 void IntegerForms::mov_imm(bool is64, Gpr rd, uint64_t value) {
+  if (value < 0x10000) return movz(false, rd, static_cast<uint32_t>(value), 0);
   if (value >> 32 == 0) is64 = false;
   if (!is64) value &= 0xffffffff;
   const unsigned halfwords = is64 ? 4 : 2;
@@ -59,6 +60,7 @@ void IntegerForms::mov_imm(bool is64, Gpr rd, uint64_t value) {
 }
 
 unsigned IntegerForms::mov_imm_words(uint64_t value) {
+  if (value < 0x10000) return 1;
   const bool is64 = value >> 32 != 0;
   const unsigned words = plan_wide(value, is64 ? 4 : 2).words();
   uint32_t n_immr_imms;
