@@ -321,7 +321,6 @@ a64::Gpr Emitter::def(const Op& op) {
     return reg;
   }
   if (offsets_ != 0 || home_[op.home] != kNoValue) leave_home_to(op);
-  free_dying_operands(op);
   home_[op.home] = current_;
   values_[current_].where = Where::kHome;
   values_[current_].reg = op.home;
