@@ -56,6 +56,7 @@ class Discovery {
   bool run(const TranslateInput& input) {
     input_ = input;
     instructions_.clear();
+    instructions_.make_room(input_.max_instructions);
     pending_.clear();
     ranges_.clear();
     table_.fill(kFree);
@@ -135,7 +136,7 @@ class Discovery {
       backward = false;
       const uint64_t offset = pc - input_.window.start;
       if (offset >= input_.window.size) break;
-      Decoded& d = *instructions_.add();
+      Decoded& d = *instructions_.add_in_room();
       d.address = pc;
       d.pointer = d.jump = 0;
       d.leader = leader;
