@@ -131,6 +131,7 @@ int run_cache_show(const Arguments& arguments) {
   list.add("translator", text(image, "translator_build"));
   list.add("host features", bit_names(number(image, "host_features"), kFeatureNames));
   list.add("options", bit_names(number(image, "code_options"), kOptionNames));
+  list.add("origin", text(image, "origin"));
   list.add("made", local_time(number(image, "created_at")));
   list.add("last used", local_time(number(image, "used_at")));
   list.add("uses", std::to_string(number(image, "uses")));

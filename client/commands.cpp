@@ -46,6 +46,16 @@ constexpr OptionRule kPurgeOptions[] = {
     {"--all", nullptr, "every image"},
 };
 
+constexpr OptionRule kExportOptions[] = {
+    {"--module", "PATH", "of this program or library only"},
+    {"--key", "FILE", "the secret key that signs the archive (`phybinctl key generate`)"},
+    {"--profiles-only", nullptr, "no images, only entry points"},
+};
+
+constexpr OptionRule kImportOptions[] = {
+    {"--profiles-only", nullptr, "leave out the images"},
+};
+
 constexpr Command kCommands[] = {
     {"status", "", 0, 0, kStatusOptions, "what the daemon is doing", "", run_status},
     {"settle", "", 0, 0, kSettleOptions, "wait until the daemon has nothing left to do",
@@ -90,6 +100,14 @@ constexpr Command kCommands[] = {
     {"cache purge", "", 0, 0, kPurgeOptions, "remove images",
      "Running programs go on with the images that they have mapped. Needs root or the group phybin.",
      run_cache_purge},
+    {"cache export", "FILE", 1, 1, kExportOptions, "write images and profiles to a file",
+     "Images that serve everybody, and the entry points that they are made from (profiles). Users export what they\n"
+     "see with `cache list`, and their own profiles; root and the group phybin all.",
+     run_cache_export},
+    {"cache import", "FILE", 1, 1, kImportOptions, "take images and profiles over from a file",
+     "Images need root, and a signature by a key in /etc/phybin/keys; some are translated again and compared.\n"
+     "Everybody may import profiles for his own programs. An archive with anything wrong in it is refused whole.",
+     run_cache_import},
     {"config check",
      "[FILE]",
      0,

@@ -14,6 +14,12 @@ struct Request {
 };
 
 constexpr Request kRequests[] = {
+    {"cache-export", control_cache_export},
+    {"cache-export-image", control_cache_export_image},
+    {"cache-export-profile", control_cache_export_profile},
+    {"cache-import-begin", control_cache_import_begin},
+    {"cache-import-commit", control_cache_import_commit},
+    {"cache-import-part", control_cache_import_part},
     {"cache-list", control_cache_list},
     {"cache-purge", control_cache_purge},
     {"cache-show", control_cache_show},

@@ -72,6 +72,12 @@ void require_privilege(const Peer& peer);  // throws ControlError
 
 // The handlers; control.cpp has the names that they are called by.
 void control_status(Daemon& daemon, ControlRequest& request, const Reply& reply);
+void control_cache_export(Daemon& daemon, ControlRequest& request, const Reply& reply);
+void control_cache_export_image(Daemon& daemon, ControlRequest& request, const Reply& reply);
+void control_cache_export_profile(Daemon& daemon, ControlRequest& request, const Reply& reply);
+void control_cache_import_begin(Daemon& daemon, ControlRequest& request, const Reply& reply);
+void control_cache_import_commit(Daemon& daemon, ControlRequest& request, const Reply& reply);
+void control_cache_import_part(Daemon& daemon, ControlRequest& request, const Reply& reply);
 void control_cache_list(Daemon& daemon, ControlRequest& request, const Reply& reply);
 void control_cache_purge(Daemon& daemon, ControlRequest& request, const Reply& reply);
 void control_cache_show(Daemon& daemon, ControlRequest& request, const Reply& reply);

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <ctime>
 #include <deque>
+#include <iterator>
 #include <unordered_set>
 
 #include "daemon/control.h"
@@ -25,6 +26,9 @@ const char* state_of(const Image& image) {
   if (image.verified) return "verified";
   return image.verifying ? "being verified" : "not verified";
 }
+
+// As ImageOrigin has them.
+constexpr const char* kOrigins[] = {"made here", "imported", "imported and checked", "found again"};
 
 Json describe(Daemon& daemon, const Image& image) {
   const ImageRow& row = image.row;
@@ -43,6 +47,7 @@ Json describe(Daemon& daemon, const Image& image) {
           {"created_at", row.created},
           {"used_at", row.last_used},
           {"uses", row.uses},
+          {"origin", kOrigins[static_cast<size_t>(row.origin) % std::size(kOrigins)]},
           {"state", state_of(image)}};
 }
 

@@ -44,8 +44,10 @@ Daemon::Daemon(Options options_given, Config config_given)
       images(io, pool, store, config),
       modules(reader, closer, store, config),
       jobs(io, children, reader, images, store, config, options.compiler),
-      policy(policy_memory.page(), read_topology(options.topology.empty() ? kSystemNodes : options.topology)),
+      policy(policy_memory.page(), read_topology(options.topology.empty() ? kSystemNodes : options.topology),
+             options.topology.empty() ? sample_process : sample_time),
       replicas(io, policy.topology(), config),
+      spot_checks(io, pool, children, reader, images, config, options.compiler),
       server(std::make_unique<Server>(*this)) {}
 
 Daemon::~Daemon() = default;
@@ -90,6 +92,7 @@ void Daemon::stop() {
   server->stop_accepting();
   server->end_all();  // which takes what is in their rings
   jobs.stop();
+  spot_checks.stop();
   children.kill_all();
   modules.save_all();
   images.tick();
@@ -97,7 +100,9 @@ void Daemon::stop() {
   io.stop();
 }
 
-bool Daemon::idle() const { return reader.idle() && images.idle() && jobs.idle() && replicas.idle(); }
+bool Daemon::idle() const {
+  return reader.idle() && images.idle() && jobs.idle() && replicas.idle() && spot_checks.idle();
+}
 
 void Daemon::when_idle(bool hurry, std::function<void()> call) {
   waiting_.push_back({hurry, 0, std::move(call)});
@@ -164,6 +169,7 @@ void Daemon::tick() {
   modules.tick();
   images.tick();
   jobs.tick();
+  imports.tick();
   if (++ticks_ % kReplicaTicks == 0 && policy.topology().nodes() > 1) update_replicas();
   store.commit();
   if (store.damaged()) {

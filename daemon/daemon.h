@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/archive_import.h"
 #include "daemon/children.h"
 #include "daemon/closer.h"
 #include "daemon/config.h"
@@ -24,6 +25,7 @@
 #include "daemon/pages.h"
 #include "daemon/policy.h"
 #include "daemon/replicas.h"
+#include "daemon/spot_checks.h"
 #include "daemon/store.h"
 
 namespace phybin::daemon {
@@ -56,6 +58,8 @@ struct Daemon {
   PolicyMemory policy_memory;
   Policy policy;
   Replicas replicas;
+  SpotChecks spot_checks;
+  ArchiveImports imports{*this};
   Counters counters;
   std::unique_ptr<Server> server;
   std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();

@@ -204,7 +204,8 @@ void Images::adopt(const std::string& path) {
   if (older != images_.end()) forget(older, true);
   Image image;
   const int64_t now = time(nullptr);
-  image.row = {0, checked.key, name->generation, checked.file_bytes, 0, checked.entries, now, now, 0};
+  image.row = {0,   checked.key, name->generation,        checked.file_bytes, 0, checked.entries, now,
+               now, 0,           ImageOrigin::kFoundAgain};
   image.row.id = store_.add_image(image.row);
   image.verified = checked.stat;
   total_bytes_ += checked.file_bytes;
@@ -229,6 +230,13 @@ void Images::forget(std::map<ImageKey, Image>::iterator image, bool remove_file)
   touched_.erase(row.id);
   total_bytes_ -= row.file_bytes;
   images_.erase(image);
+}
+
+void Images::set_origin(const ImageKey& key, ImageOrigin origin) {
+  const auto found = images_.find(key);
+  if (found == images_.end()) return;
+  found->second.row.origin = origin;
+  store_.set_image_origin(found->second.row);
 }
 
 void Images::remove(const ImageKey& key) {
@@ -357,9 +365,10 @@ Descriptor Images::new_file(std::string& path) {
 }
 
 void Images::publish(const ImageKey& key, const std::string& path, uint64_t profile,
-                     std::function<void(const std::string&)> done) {
+                     std::function<void(const std::string&)> done, ImageOrigin origin) {
   ImageRow row;
   row.key = key;
+  row.origin = origin;
   row.profile = profile;
   row.created = row.last_used = time(nullptr);
   const auto older = images_.find(key);

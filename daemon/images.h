@@ -49,7 +49,8 @@ class Images {
   Descriptor new_file(std::string& path);
   // Verifies the file, publishes it under the key in place of an older image, and calls back with what was wrong.
   void publish(const ImageKey& key, const std::string& path, uint64_t profile,
-               std::function<void(const std::string& problem)> done);
+               std::function<void(const std::string& problem)> done, ImageOrigin origin = ImageOrigin::kMadeHere);
+  void set_origin(const ImageKey& key, ImageOrigin origin);
   void remove(const ImageKey& key);
   // Verifies again, now.
   void verify(const ImageKey& key, std::function<void(const std::string& problem)> done);

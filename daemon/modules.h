@@ -53,6 +53,8 @@ class Modules {
   void show(Descriptor file, uid_t user, std::function<void(const ShownFile&)> done);
   // The record of a module that the index knows, or null; without its entries.
   std::shared_ptr<Module> find(const Digest& digest);
+  // The same of any module, also one that nobody has shown yet.
+  std::shared_ptr<Module> record(const Digest& digest) { return load(digest); }
   void load_entries(Module& module);
   // Adds entry points, ascending file offsets. The number of those that are new for that user.
   size_t add_entries(Module& module, uid_t user, const std::vector<uint32_t>& offsets);

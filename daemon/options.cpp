@@ -31,6 +31,8 @@ constexpr Option kOptions[] = {
     {"--compiler", true, [](Options& o, const char* v) { o.compiler = v; },
      "PATH  what makes images (default: phybin beside phybind, else in $PATH)"},
     {"--config", true, [](Options& o, const char* v) { o.config = v; }, "FILE  instead of /etc/phybin.conf"},
+    {"--keys", true, [](Options& o, const char* v) { o.keys = v; },
+     "DIR  public keys that imported images may be signed with (default: /etc/phybin/keys)"},
     {"--topology", true, [](Options& o, const char* v) { o.topology = v; },
      "DIR  for tests: memory nodes, in the form of /sys/devices/system/node"},
     {"--fault-point", true, [](Options& o, const char* v) { o.fault_point = v; },

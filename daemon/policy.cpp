@@ -67,6 +67,12 @@ std::optional<ProcessSample> sample_process(pid_t pid) {
   return sample;
 }
 
+std::optional<ProcessSample> sample_time(pid_t pid) {
+  std::optional<ProcessSample> sample = sample_process(pid);
+  if (sample) sample->cpu.reset();
+  return sample;
+}
+
 Policy::Policy(proto::PolicyPage& page, Topology topology, Sampler sampler)
     : page_(page), topology_(std::move(topology)), sampler_(std::move(sampler)) {
   for (uint32_t word = 0; word != proto::PolicyPage::kWords; ++word) {
@@ -193,7 +199,7 @@ void Policy::leave(Member* member, Clock::time_point now) {
 void Policy::sample(Member& member, Clock::time_point now) {
   if (const std::optional<ProcessSample> sample = sampler_(member.pid)) {
     member.cpu_seconds = sample->cpu_seconds;
-    member.node = topology_.node_of(sample->cpu);
+    if (sample->cpu) member.node = topology_.node_of(*sample->cpu);
   } else {
     member.cpu_seconds += seconds_between(member.sampled, now);
   }

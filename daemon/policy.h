@@ -41,12 +41,14 @@ struct PolicySubject {
 
 // What the kernel says of a process.
 struct ProcessSample {
-  double cpu_seconds = 0;  // of all its threads
-  unsigned cpu = 0;        // that it ran on last
+  double cpu_seconds = 0;       // of all its threads
+  std::optional<unsigned> cpu;  // that it ran on last; none: not known
 };
 using Sampler = std::function<std::optional<ProcessSample>(pid_t)>;
 // From /proc/PID/stat.
 std::optional<ProcessSample> sample_process(pid_t pid);
+// The same without the CPU, which is not one of a simulated topology.
+std::optional<ProcessSample> sample_time(pid_t pid);
 
 class Policy {
  public:

@@ -34,12 +34,13 @@ struct Store::Statements {
   explicit Statements(Database& d)
       : images(
             d.prepare("SELECT id, module, build, features, options, scope, generation, file_bytes, profile, entries,"
-                      " created, last_used, uses FROM images")),
+                      " created, last_used, uses, origin FROM images")),
         add_image(d.prepare("INSERT OR REPLACE INTO images (module, build, features, options, scope, generation,"
-                            " file_bytes, profile, entries, created, last_used, uses)"
-                            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")),
+                            " file_bytes, profile, entries, created, last_used, uses, origin)"
+                            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")),
         remove_image(d.prepare("DELETE FROM images WHERE id = ?")),
         touch_image(d.prepare("UPDATE images SET last_used = ?, uses = ? WHERE id = ?")),
+        set_image_origin(d.prepare("UPDATE images SET origin = ? WHERE id = ?")),
         find_file(d.prepare("SELECT digest FROM files WHERE file_system = ? AND device = ? AND inode = ?"
                             " AND scope IN (-1, ?) AND size = ? AND modified = ? AND changed = ?")),
         remember_file(d.prepare("INSERT OR REPLACE INTO files (file_system, device, inode, scope, size, modified,"
@@ -68,8 +69,9 @@ struct Store::Statements {
         clear_failure(d.prepare("DELETE FROM failures WHERE module = ? AND build = ? AND features = ? AND options = ?"
                                 " AND scope = ?")) {}
 
-  Statement images, add_image, remove_image, touch_image, find_file, remember_file, add_module, prove, provers,
-      module, proofs, note_use, uses, entries, save_entries, entry_counts, failure, save_failure, clear_failure;
+  Statement images, add_image, remove_image, touch_image, set_image_origin, find_file, remember_file, add_module,
+      prove, provers, module, proofs, note_use, uses, entries, save_entries, entry_counts, failure, save_failure,
+      clear_failure;
 };
 
 Store::Store() = default;
@@ -192,6 +194,7 @@ std::vector<ImageRow> Store::images() {
       row.created = s.images.integer(10);
       row.last_used = s.images.integer(11);
       row.uses = s.images.integer(12);
+      row.origin = static_cast<ImageOrigin>(s.images.integer(13));
     }
   });
   return rows;
@@ -202,7 +205,8 @@ int64_t Store::add_image(const ImageRow& row) {
   guard("adding an image", [&](Statements& s) {
     begin();
     s.add_image(row.key.module, row.key.build, row.key.features, row.key.options, row.key.scope, row.generation,
-                row.file_bytes, row.profile, row.entries, row.created, row.last_used, row.uses)
+                row.file_bytes, row.profile, row.entries, row.created, row.last_used, row.uses,
+                static_cast<int>(row.origin))
         .run();
     id = database_.last_row();
   });
@@ -221,6 +225,13 @@ void Store::touch_image(const ImageRow& row) {
   guard("use of an image", [&](Statements& s) {
     begin();
     s.touch_image(row.last_used, row.uses, row.id).run();
+  });
+}
+
+void Store::set_image_origin(const ImageRow& row) {
+  guard("origin of an image", [&](Statements& s) {
+    begin();
+    s.set_image_origin(static_cast<int>(row.origin), row.id).run();
   });
 }
 

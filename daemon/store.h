@@ -32,6 +32,9 @@ struct ImageKey {
   auto operator<=>(const ImageKey&) const = default;
 };
 
+// Where an image comes from. Kept in the index as a number.
+enum class ImageOrigin : uint8_t { kMadeHere, kImported, kImportedAndChecked, kFoundAgain };
+
 struct ImageRow {
   int64_t id = 0;
   ImageKey key;
@@ -41,6 +44,7 @@ struct ImageRow {
   uint64_t entries = 0;                // that it has
   int64_t created = 0, last_used = 0;  // seconds since the epoch
   int64_t uses = 0;                    // times it was handed out
+  ImageOrigin origin = ImageOrigin::kMadeHere;
 };
 
 struct Failure {
@@ -78,6 +82,7 @@ class Store {
   int64_t add_image(const ImageRow& row);
   void remove_image(int64_t id);
   void touch_image(const ImageRow& row);
+  void set_image_origin(const ImageRow& row);
 
   // Digests by file; a row for everyone answers for all users.
   std::optional<Digest> find_file(const Digest& file_system, const proto::FileKey& key, Scope user);

@@ -4,7 +4,7 @@
 
 namespace phybin::daemon {
 
-inline constexpr int kSchemaVersion = 1;
+inline constexpr int kSchemaVersion = 2;
 
 inline constexpr char kSchema[] = R"(
 -- One row for each image file. scope: whom it serves, a user id or -1 for everyone.
@@ -13,6 +13,7 @@ CREATE TABLE images (
   module BLOB NOT NULL, build BLOB NOT NULL, features INTEGER NOT NULL, options INTEGER NOT NULL,
   scope INTEGER NOT NULL, generation INTEGER NOT NULL, file_bytes INTEGER NOT NULL, profile INTEGER NOT NULL,
   entries INTEGER NOT NULL, created INTEGER NOT NULL, last_used INTEGER NOT NULL, uses INTEGER NOT NULL,
+  origin INTEGER NOT NULL,
   UNIQUE (module, build, features, options, scope));
 -- ELF files by content. everyone: belongs to root, and nobody else can change it.
 CREATE TABLE modules (

@@ -132,9 +132,9 @@ void WorkerSession::offer(const proto::FileKey& file, const std::shared_ptr<Modu
   if (offered_.count(file) != 0) return;
   ImageKey key = key_for(*module);
   Descriptor image = daemon_.images.hand_out(key);
-  if (!image && key.scope == kEveryone) {
-    // From the time when only this user had shown it.
-    key.scope = subject_.uid;
+  if (!image) {
+    // From the time when only this user had shown it; or one for everyone that was imported.
+    key.scope = key.scope == kEveryone ? static_cast<Scope>(subject_.uid) : kEveryone;
     image = daemon_.images.hand_out(key);
   }
   if (!image) {

@@ -198,7 +198,5 @@ class Copies(Cache):
         self.assertEqual(os.listdir(daemon.cache / "copies"), [])
 
 
-del Daemons, Cache  # unittest would run what they inherit again
-
 if __name__ == "__main__":
     unittest.main()

@@ -257,7 +257,9 @@ TEST(Policy, ProcessIsSampledFromProc) {
   ASSERT_TRUE(self.has_value());
   EXPECT_GE(self->cpu_seconds, 0);
   EXPECT_LT(self->cpu_seconds, 1e6);
-  EXPECT_LT(self->cpu, 4096u);
+  ASSERT_TRUE(self->cpu.has_value());
+  EXPECT_LT(*self->cpu, 4096u);
+  EXPECT_FALSE(sample_time(getpid())->cpu.has_value());
   EXPECT_FALSE(sample_process(0).has_value());
   EXPECT_FALSE(sample_process(-5).has_value());
 }
