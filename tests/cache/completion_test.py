@@ -1,4 +1,4 @@
-"""The completion script of bash knows every command and option that --help knows, and no others."""
+"""The completion script of bash offers every command and option that --help knows, and no others."""
 
 import re
 import subprocess
@@ -6,12 +6,12 @@ import unittest
 
 from phybind import PHYBINCTL, ROOT
 
-SCRIPT = ROOT / "client/completion/phybinctl"
+SCRIPT = ROOT / "etc/completion/phybinctl"
 
 
 def complete(*words):
     """What bash offers behind these words; the last one is begun."""
-    quoted = " ".join(f"'{word}'" for word in ("phybinctl", *words))
+    quoted = " ".join(f"'{word}'" for word in (PHYBINCTL, *words))
     program = f"""source {SCRIPT}
         COMP_WORDS=({quoted}) COMP_CWORD={len(words)}
         _phybinctl
@@ -42,6 +42,12 @@ class Completion(unittest.TestCase):
         for command in self.commands():
             known = set(re.findall(r"^  (--[a-z-]+)", help_of(*command).split("Options:")[1], re.MULTILINE))
             self.assertEqual(set(complete(*command, "--")), known, command)
+
+    def test_options_with_values_are_known(self):
+        script = SCRIPT.read_text()
+        for command in self.commands():
+            for option in re.findall(r"^  (--[a-z-]+)=", help_of(*command), re.MULTILINE):
+                self.assertIn(f" {option} ", re.search(r"valued='(.*)'", script).group(1))
 
     def test_values(self):
         self.assertEqual(complete("policy", "set", "--shared-translation-cache", "=", "o"), ["on", "off"])
