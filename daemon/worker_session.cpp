@@ -271,7 +271,7 @@ void WorkerSession::add_entries(Numbered& numbered, std::vector<uint32_t> offset
   const std::shared_ptr<Module> module = numbered.module;
   std::sort(offsets.begin(), offsets.end());
   offsets.erase(std::unique(offsets.begin(), offsets.end()), offsets.end());
-  offsets.erase(std::lower_bound(offsets.begin(), offsets.end(), module->row.bytes), offsets.end());
+  std::erase_if(offsets, [&](uint32_t offset) { return (offset & ~proto::kUnalignedAccess) >= module->row.bytes; });
   daemon_.modules.add_entries(*module, subject_.uid, offsets);
   daemon_.jobs.consider(key_for(*module), module, subject_.uid);
 }

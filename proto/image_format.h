@@ -23,6 +23,10 @@ inline constexpr uint64_t kMaxVariantCodeBytes = 64 << 20;
 // Larger modules have none; addresses in the text are 32-bit numbers here, and ADRP reaches everything near it.
 inline constexpr uint64_t kMaxImageTextBytes = uint64_t{1} << 30;
 
+// Bit 31 of the entry points that an image is made from, which are offsets in the module's file: not an entry point, but
+// an instruction whose ordered accesses are unaligned often. Code that holds it has barriers in their place.
+inline constexpr uint32_t kUnalignedAccess = uint32_t{1} << 31;
+
 using Digest = uint8_t[32];  // SHA-256
 
 // An entry of the index. Open addressing: probing starts at bucket image_index_hash(key) & mask and goes on to the

@@ -100,7 +100,7 @@ static_assert(sizeof(PolicyPage) == 4096);
 // reads it whenever it likes, also after the worker has died, and believes nothing in it without a check.
 struct RingEntry {
   uint32_t module;  // ModuleMet::module
-  uint32_t offset;  // of the entry point's first byte in the module's file
+  uint32_t offset;  // of the entry point's first byte in the module's file; with kUnalignedAccess: of an instruction
 };
 struct WorkerPage {
   static constexpr uint32_t kRingEntries = (512 << 10) / sizeof(RingEntry);

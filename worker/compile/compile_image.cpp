@@ -166,7 +166,8 @@ bool read_entry_points(const std::vector<uint8_t>& text, std::vector<uint32_t>& 
 
 std::string summary(const image::ImageReport& report) {
   std::string text = "entry_points " + std::to_string(report.given) + " outside " + std::to_string(report.outside) +
-                     " not_reachable " + std::to_string(report.not_reachable);
+                     " unaligned " + std::to_string(report.unaligned) + " not_reachable " +
+                     std::to_string(report.not_reachable);
   static constexpr const char* kNames[] = {"weak", "tso"};
   for (unsigned i = 0; i < 2; ++i) {
     const image::ImageReport::Variant& v = report.variants[i];

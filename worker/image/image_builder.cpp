@@ -80,22 +80,24 @@ void fix_up(Variant& variant, const ImageVariant& place, uint64_t image_address)
   }
 }
 
-// Ascending offsets in the text.
-std::string choose_entry_points(const ImageInput& input, const Module& module, std::vector<uint32_t>& chosen,
-                                ImageReport& report) {
+// Sorts the input's entry points into what they are, and to where they are in the text.
+std::string make_profile(const ImageInput& input, const Module& module, Profile& profile, ImageReport& report) {
   std::vector<uint32_t> given = input.entry_points;
   std::sort(given.begin(), given.end());
   given.erase(std::unique(given.begin(), given.end()), given.end());
   report.given = given.size();
-  for (const uint32_t offset : given) {
+  for (const uint32_t value : given) {
+    const uint64_t offset = value & ~proto::kUnalignedAccess;
     if (offset < module.text_file_offset || offset - module.text_file_offset >= module.text_bytes) {
       ++report.outside;
-    } else {
-      chosen.push_back(static_cast<uint32_t>(offset - module.text_file_offset));
+      continue;
     }
+    std::vector<uint32_t>& kind = offset == value ? profile.entry_points : profile.unaligned;
+    kind.push_back(static_cast<uint32_t>(offset - module.text_file_offset));
   }
-  if (input.only_reachable) report.not_reachable = keep_reachable(module, chosen);
-  return chosen.empty() ? "no entry point that could be translated" : "";
+  report.unaligned = profile.unaligned.size();
+  if (input.only_reachable) report.not_reachable = keep_reachable(module, profile.entry_points);
+  return profile.entry_points.empty() ? "no entry point that could be translated" : "";
 }
 
 }  // namespace
@@ -105,8 +107,8 @@ std::string build_image(const ImageInput& input, std::vector<uint8_t>& image, Im
   Module module;
   std::string problem = read_module(input.file, input.size, module);
   if (!problem.empty()) return problem;
-  std::vector<uint32_t> entry_points;
-  problem = choose_entry_points(input, module, entry_points, report);
+  Profile profile;
+  problem = make_profile(input, module, profile, report);
   if (!problem.empty()) return problem;
 
   Variant variants[kVariants];
@@ -122,7 +124,7 @@ std::string build_image(const ImageInput& input, std::vector<uint8_t>& image, Im
     Variant& variant = variants[i];
     CodeOptions options = input.options;
     options.memory_model = i == proto::kTsoVariant ? MemoryModel::kTso : MemoryModel::kWeak;
-    build_variant(module, entry_points, input.host, options, variant);
+    build_variant(module, profile, input.host, options, variant);
     ImageVariant& place = header.variants[i];
     indexes[i] = make_index(variant.entries, place.entries);
     place.index_mask = indexes[i].size() - 1;

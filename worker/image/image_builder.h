@@ -18,7 +18,8 @@ namespace phybin::image {
 struct ImageInput {
   const uint8_t* file = nullptr;  // the whole ELF file
   size_t size = 0;
-  std::vector<uint32_t> entry_points;  // offsets in the file, in any order
+  // Offsets in the file, in any order; those with bit 31 set (proto::kUnalignedAccess) tell of instructions.
+  std::vector<uint32_t> entry_points;
   HostFeatures host;
   CodeOptions options;  // the memory model does not matter
   // Leave out entry points that control-flow recovery (reachable.h) does not find.
@@ -28,6 +29,7 @@ struct ImageInput {
 // What became of the entry points.
 struct ImageReport {
   uint64_t given = 0;          // each once
+  uint64_t unaligned = 0;      // of them, instructions that get barriers
   uint64_t outside = 0;        // of the executable segment
   uint64_t not_reachable = 0;  // with only_reachable
   struct Variant {

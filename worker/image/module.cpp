@@ -47,7 +47,9 @@ std::string choose_text(const process::ElfLayout& layout, Module& module) {
   module.text_file_offset = round_down(text->file_offset, kPage);
   module.text_address = round_down(text->address, kPage);
   module.text_bytes = text->file_size + (text->file_offset - module.text_file_offset);
-  if (module.text_bytes > proto::kMaxImageTextBytes) return "too large an executable segment";
+  // Entry points are numbers of 31 bits.
+  if (module.text_bytes > proto::kMaxImageTextBytes || module.text_file_offset >= proto::kMaxImageTextBytes)
+    return "too large an executable segment";
   const uint64_t text_end = round_up(module.text_address + module.text_bytes, kPage);
   for (const process::Segment& segment : layout.segments) {
     if (&segment == text) continue;

@@ -70,7 +70,7 @@ class Builder {
   Builder(const Module& module, Variant& variant)
       : module_(module), text_(module.text_address + (module.position_independent ? kBias : 0)), variant_(variant) {}
 
-  void translate(const std::vector<uint32_t>& entry_points, const HostFeatures& host, const CodeOptions& options);
+  void translate(const Profile& profile, const HostFeatures& host, const CodeOptions& options);
   void lay_out();
 
  private:
@@ -80,6 +80,7 @@ class Builder {
     return found != self->entries_.end() && !found->second.takes_flags;
   }
   bool can_start(uint64_t offset) const;
+  bool holds_any(const RegionCode& code, const std::vector<uint32_t>& offsets) const;
   bool keep(const RegionCode& code);
   void place_regions();
   void link(const Region& region, uint32_t start);
@@ -123,8 +124,7 @@ bool Builder::can_start(uint64_t offset) const {
          decode::DecodeStatus::kOutOfBytes;
 }
 
-void Builder::translate(const std::vector<uint32_t>& entry_points, const HostFeatures& host,
-                        const CodeOptions& options) {
+void Builder::translate(const Profile& profile, const HostFeatures& host, const CodeOptions& options) {
   Translator translator;
   RegionCode code;
   TranslateInput input;
@@ -138,7 +138,7 @@ void Builder::translate(const std::vector<uint32_t>& entry_points, const HostFea
   input.is_known = is_known;
   input.known_context = this;
   bool full = false;
-  for (const uint32_t entry_point : entry_points) {
+  for (const uint32_t entry_point : profile.entry_points) {
     if (entries_.contains(entry_point)) continue;
     if (full) {
       ++variant_.dropped;
@@ -150,12 +150,25 @@ void Builder::translate(const std::vector<uint32_t>& entry_points, const HostFea
       continue;
     }
     variant_.guest_instructions += code.instructions.size();
+    if (options.memory_model == MemoryModel::kTso && holds_any(code, profile.unaligned)) {
+      input.options.ordered_by_barriers = true;
+      translator.translate(input, code);
+      input.options.ordered_by_barriers = false;
+    }
     if (!keep(code)) {
       full = true;
       ++variant_.dropped;
     }
     if (variant_.guest_instructions > kMaxInstructions) full = true;
   }
+}
+
+bool Builder::holds_any(const RegionCode& code, const std::vector<uint32_t>& offsets) const {
+  if (offsets.empty()) return false;
+  return std::any_of(code.instructions.begin(), code.instructions.end(),
+                     [&](const ir::GuestInstruction& instruction) {
+                       return std::binary_search(offsets.begin(), offsets.end(), instruction.address - text_);
+                     });
 }
 
 bool Builder::keep(const RegionCode& code) {
@@ -273,10 +286,10 @@ void Builder::emit_resolvers() {
 
 }  // namespace
 
-void build_variant(const Module& module, const std::vector<uint32_t>& entry_points, const HostFeatures& host,
-                   const CodeOptions& options, Variant& variant) {
+void build_variant(const Module& module, const Profile& profile, const HostFeatures& host, const CodeOptions& options,
+                   Variant& variant) {
   Builder builder(module, variant);
-  builder.translate(entry_points, host, options);
+  builder.translate(profile, host, options);
   builder.lay_out();
 }
 

@@ -37,9 +37,15 @@ struct Variant {
   uint64_t dropped = 0;  // entry points that found no room
 };
 
-// Translates the entry points, which are ascending offsets in the module's text. Work and memory are bounded by
-// kMaxVariantCodeBytes; entry points beyond that are dropped.
-void build_variant(const Module& module, const std::vector<uint32_t>& entry_points, const HostFeatures& host,
-                   const CodeOptions& options, Variant& variant);
+// Offsets in the module's text, ascending.
+struct Profile {
+  std::vector<uint32_t> entry_points;
+  std::vector<uint32_t> unaligned;  // instructions that are to have barriers in place of ordered accesses
+};
+
+// Translates the entry points. Work and memory are bounded by kMaxVariantCodeBytes; entry points beyond that are
+// dropped.
+void build_variant(const Module& module, const Profile& profile, const HostFeatures& host, const CodeOptions& options,
+                   Variant& variant);
 
 }  // namespace phybin::image

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "proto/image_format.h"
 #include "worker/runtime/code_index.h"
 #include "worker/runtime/guarded_translate.h"
 #include "worker/runtime/images.h"
@@ -223,6 +224,17 @@ bool executable_mapping(uint64_t guest, GuestMapping& mapping) {
   return config.find_mapping(guest, mapping) && (mapping.protection & 4 /* PROT_EXEC */) != 0;
 }
 
+// The next image has barriers where this process had to make code with barriers.
+void tell_translated(uint64_t guest, const GuestMapping& mapping, const RegionCode& code) {
+  config.translated(mapping.module, mapping.offset + (guest - mapping.start), counts);
+  if (!any_unaligned.load()) return;
+  for (const ir::GuestInstruction& instruction : code.instructions) {
+    const uint64_t offset = mapping.offset + (instruction.address - mapping.start);
+    if (unaligned_instructions.count(instruction.address) != 0 && offset < proto::kUnalignedAccess)
+      config.translated(mapping.module, offset | proto::kUnalignedAccess, counts);
+  }
+}
+
 bool bytes_unchanged(const CheckedBytes& checked) {
   const uint8_t* expected = checked.bytes.data();
   for (const GuestRange& range : checked.ranges) {
@@ -355,8 +367,7 @@ CodeAddress find_or_translate(uint64_t guest) {
     region.has_barriers = input.options.ordered_by_barriers;
     for (const RegionEntry& entry : code.entries)
       index.insert_new(entry.guest, encode(host_address(region, entry), entry.live_in));
-    if (mapping.module != 0 && config.translated != nullptr)
-      config.translated(mapping.module, mapping.offset + (guest - mapping.start), counts);
+    if (mapping.module != 0 && config.translated != nullptr) tell_translated(guest, mapping, code);
     return find_code(guest);
   }
   return find_checked(checked_regions, guest, instructions_up_to_store(guest));

@@ -52,8 +52,9 @@ struct Config {
   void (*image_unmapped)(uint64_t start, uint64_t end) = nullptr;
   // Before something is translated privately, without locks of the runtime; may be null.
   void (*before_translation)() = nullptr;
-  // Code at `offset` of the file of module `module` was translated; the process's counters. With the code lock held;
-  // may be null.
+  // Code at `offset` of the file of module `module` was translated; the process's counters. With
+  // proto::kUnalignedAccess in `offset`: code that holds the instruction there was translated with barriers. With the
+  // code lock held; may be null.
   void (*translated)(uint32_t module, uint64_t offset, const struct Counters& counters) = nullptr;
   // In the child of fork, before it goes on; may be null.
   void (*forked)() = nullptr;
