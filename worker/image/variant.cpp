@@ -139,7 +139,6 @@ void Builder::translate(const Profile& profile, const HostFeatures& host, const 
   input.known_context = this;
   bool full = false;
   for (const uint32_t entry_point : profile.entry_points) {
-    if (entries_.contains(entry_point)) continue;
     if (full) {
       ++variant_.dropped;
       continue;
@@ -195,9 +194,14 @@ bool Builder::keep(const RegionCode& code) {
     ++regions_.back().places;
   }
   for (const RegionEntry& entry : code.entries) {
-    const bool is_new =
-        entries_.try_emplace(entry.guest - text_, Entry{id, entry.code_offset / 4, entry.live_in != 0}).second;
-    if (is_new) variant_.entries.push_back({static_cast<uint32_t>(entry.guest - text_) + 1, 0});
+    // An entry point's own region goes further from there than one that has come to it on its way: what processes do
+    // behind it is in there, without being an entry itself.
+    const uint64_t offset = entry.guest - text_;
+    const Entry value{id, entry.code_offset / 4, entry.live_in != 0};
+    const bool is_start = &entry == &code.entries.front();
+    const auto [found, is_new] = entries_.try_emplace(offset, value);
+    if (is_new) variant_.entries.push_back({static_cast<uint32_t>(offset) + 1, 0});
+    if (is_start) found->second = value;
   }
   return true;
 }
