@@ -146,8 +146,7 @@ uint32_t branch_target(uint32_t word, uint32_t at) {
 
 constexpr uint32_t kB = 0x14000000, kBl = 0x94000000, kBranchMask = 0xfc000000;
 
-// Function at 0: calls the one at 0x20, then jumps to 0x30, an entry that needs flags, and from elsewhere to what is
-// no entry.
+// The function at 0 calls the one at 0x20, then branches to 0x30, an entry that needs flags, or to what is no entry.
 TEST(ImageBuilder, Links) {
   Bytes code(0x50, 0xcc);
   const auto put = [&code](size_t at, std::initializer_list<uint8_t> bytes) {
@@ -155,11 +154,10 @@ TEST(ImageBuilder, Links) {
   };
   put(0x00, {0xe8, 0x1b, 0x00, 0x00, 0x00});  // call 0x20
   put(0x05, {0x01, 0xc8});                    // add eax, ecx
-  put(0x07, {0x79, 0x02});                    // jns 0xb
-  put(0x09, {0xeb, 0x25});                    // jmp 0x30
-  put(0x0b, {0xe9, 0x00, 0x10, 0x00, 0x00});  // jmp 0x1010
-  put(0x20, {0xc3});
-  put(0x30, {0x11, 0xd1, 0xc3});  // adc ecx, edx; ret
+  put(0x07, {0x78, 0x27});                    // js 0x30
+  put(0x09, {0xe9, 0x02, 0x10, 0x00, 0x00});  // jmp 0x1010
+  put(0x20, {0x31, 0xc0, 0xc3});              // xor eax, eax; ret
+  put(0x30, {0x11, 0xd1, 0xc3});              // adc ecx, edx; ret
   const Result result = build(test::SmallElf(code).bytes(), {0x1000, 0x1020, 0x1030});
   ASSERT_EQ(result.problem, "");
   for (const ImageVariant& v : result.header().variants) {
