@@ -245,6 +245,23 @@ TEST(ImageBuilder, SameInputSameImage) {
   EXPECT_EQ(first.image, build(file, entry_points).image);
 }
 
+// Entry points that all have the same place in the index: looking for one stays short, some are left out.
+TEST(ImageBuilder, EntryPointsThatCollide) {
+  const Bytes file = test::SmallElf(Bytes(0x80000, 0xc3)).bytes();
+  std::vector<uint32_t> entry_points;
+  for (uint32_t offset = 0; entry_points.size() < 300 && offset < 0x80000; ++offset) {
+    if ((proto::image_index_hash(offset + 1) & 1023) == 7) entry_points.push_back(offset + 0x1000);
+  }
+  ASSERT_EQ(entry_points.size(), 300u);
+  const Result result = build(file, entry_points);
+  ASSERT_EQ(result.problem, "");
+  EXPECT_EQ(proto::verify_image(result.image.data(), result.image.size()), nullptr);
+  for (const ImageVariant& v : result.header().variants) {
+    EXPECT_EQ(v.index_mask, 1023u);
+    EXPECT_EQ(v.entries, proto::kMaxImageProbes);
+  }
+}
+
 // Files that somebody made to do harm: an error or an image, in bounded time, and no access outside of the file.
 TEST(ImageBuilder, DamagedFiles) {
   const Bytes original = read_file("/bin/true");
