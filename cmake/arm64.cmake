@@ -7,3 +7,6 @@ set(CMAKE_ASM_COMPILER aarch64-linux-gnu-gcc)
 # Debian installs arm64 libraries beside those of the machine; headers are shared.
 set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+if(NOT CMAKE_HOST_SYSTEM_PROCESSOR STREQUAL "aarch64")
+  set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64)
+endif()
