@@ -2,15 +2,16 @@
 # output; the host counts these lines.
 
 check() {
-  local name=$1 output status
+  local name=$1 status
   shift
-  output=$("$@" 2>&1)
+  # Not in a subshell: `wait` is to know the children.
+  "$@" >/tmp/check.output 2>&1
   status=$?
   if [ $status -eq 0 ]; then
     echo "ok   $name"
   else
     echo "FAIL $name (status $status)"
-    printf '%s\n' "$output" | tail -n 15 | sed 's/^/     /'
+    tail -n 15 /tmp/check.output | sed 's/^/     /'
   fi
 }
 
@@ -41,8 +42,12 @@ within() {
   done
 }
 
-# The number behind a key of `phybinctl status --json`.
-status_of() { phybinctl status --json | tr ',{}' '\n\n\n' | sed -n "s/^ *\"$1\": *\"\{0,1\}\([^\"]*\)\"\{0,1\}$/\1/p" | head -n 1; }
+# Entries of the kernel that start the worker.
+entries() { grep -ls '^interpreter /usr/lib/phybin/' /proc/sys/fs/binfmt_misc/* 2>/dev/null | wc -l; }
+
+# Whether a process has an image of translations mapped.
+has_images() { grep -q '/var/cache/phybin/images/' "/proc/$1/maps"; }
+has_no_images() { ! has_images "$1"; }
 
 amd64=/opt/x86/bin
 binfmt=/proc/sys/fs/binfmt_misc

@@ -2,7 +2,7 @@
 . ./checks.sh
 
 check "after a reboot: socket" within 30 systemctl is-active phybind.socket
-check "after a reboot: registered once" prints 1 sh -c "grep -l '^interpreter /usr/lib/phybin/' $binfmt/* | wc -l"
+check "after a reboot: registered once" prints 1 entries
 check "after a reboot: amd64 program" prints x86_64 $amd64/uname -m
 check "after a reboot: images are still there" sh -c '[ "$(phybinctl cache list --json | grep -c "\"id\"")" -ge 1 ]'
 check "after a reboot: no failed units" prints "" systemctl --failed --no-legend
@@ -18,7 +18,6 @@ check "purge" dpkg -P phybin
 check "purged: configuration, cache and user are gone" sh -c '! test -e /etc/phybin.conf && ! test -e /var/cache/phybin && ! getent passwd phybin'
 check "purged: no failed units" prints "" systemctl --failed --no-legend
 
-mkdir -p /tmp/bare/{usr/sbin,proc}
 check "install without systemd running" sh -c 'mv /run/systemd/system /run/systemd/away; dpkg -i ./phybin-x86_64-arm64.deb; s=$?; mv /run/systemd/away /run/systemd/system; exit $s'
 check "amd64 program, daemon absent" prints x86_64 $amd64/uname -m
 check "remove and purge again" dpkg -P phybin
