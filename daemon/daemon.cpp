@@ -76,6 +76,9 @@ std::string Daemon::open() {
   if (options.compiler.empty()) {
     log(LogLevel::kError, "no phybin beside phybind or in $PATH, and no --compiler: no images are made");
   }
+  jobs.on_compiled([this](const Module& module, uid_t user, double seconds) {
+    policy.note_compile(module.row.name.substr(module.row.name.rfind('/') + 1), user, seconds);
+  });
   jobs.ask_compiler();
   return server->open();
 }

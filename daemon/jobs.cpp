@@ -82,7 +82,8 @@ struct Jobs::Running {
   std::shared_ptr<Module> module;
   uid_t user = 0;
   pid_t child = 0;
-  std::string path;  // of the image to be
+  Clock::time_point started;  // the child
+  std::string path;           // of the image to be
   uint64_t profile = 0;
   Descriptor messages;
   boost::asio::steady_timer deadline;
@@ -248,6 +249,7 @@ void Jobs::compile(Running& job, Descriptor module_copy) {
                                {job.messages.get(), STDERR_FILENO}},
                               [this, key](int status) { ended(key, status); });
   if (job.child < 0) return fail(key, strerror(-job.child));
+  job.started = Clock::now();
   job.deadline.expires_after(std::chrono::seconds(config_.compile_time));
   job.deadline.async_wait([this, key](const auto& error) {
     const auto found = error ? running_.end() : running_.find(key);
@@ -264,6 +266,7 @@ void Jobs::ended(const ImageKey& key, int status) {
   job.child = 0;
   job.deadline.cancel();
   if (stopped_) return finish(key);
+  if (compiled_) compiled_(*job.module, job.user, std::chrono::duration<double>(Clock::now() - job.started).count());
   const std::string message = read_message(job.messages.get());
   if (job.late) return fail(key, "it took longer than compile_time");
   if (status != 0) return fail(key, describe(status, message));

@@ -8,6 +8,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -33,6 +34,11 @@ class Jobs {
   void ask_compiler();
   // The translator build that images are made with, when it is known.
   const std::optional<Digest>& build() const { return build_; }
+
+  // Called when the compiler has ended, with the seconds that it took; `user` had asked for the image.
+  void on_compiled(std::function<void(const Module& module, uid_t user, double seconds)> call) {
+    compiled_ = std::move(call);
+  }
 
   // Something was learnt about the module that a worker with this key has mapped: considers making an image. `user`
   // asks for it.
@@ -76,6 +82,7 @@ class Jobs {
   std::map<ImageKey, Wanted> wanted_;
   std::map<ImageKey, std::unique_ptr<Running>> running_;
   Counters counters_;
+  std::function<void(const Module&, uid_t, double)> compiled_;
 };
 
 }  // namespace phybin::daemon

@@ -22,6 +22,9 @@ constexpr uint32_t kOverflowWord = 0;
 constexpr uint64_t kSampleTicks = 4;
 // History is saved every so many.
 constexpr uint64_t kSaveTicks = 60;
+// What images cost and saved counts half after so many.
+constexpr uint64_t kForgetTicks = 3600;
+constexpr size_t kMaxBalances = 4096;
 
 // MemAvailable in bytes; 0 if unknown.
 uint64_t read_memory_available() {
@@ -125,6 +128,10 @@ SharingLoad Policy::measure(const Class& group) const {
     load_now.instructions = program->instructions;
     load_now.private_bytes = program->private_bytes;
   }
+  if (const auto balance = balances_.find(key); balance != balances_.end()) {
+    load_now.compile_seconds = balance->second.compiled;
+    load_now.saved_seconds = balance->second.saved;
+  }
   load_now.memory_available = memory_available_;
   return load_now;
 }
@@ -183,6 +190,7 @@ void Policy::leave(Member* member, Clock::time_point now) {
     run.instructions = load(member->page->guest_instructions);
     run.private_bytes = load(member->page->code_bytes);
   }
+  note_saved(*member, run);
   history_.add({member->subject.program, member->subject.uid}, run);
   Class& group = *member->group;
   group.members.erase(member);
@@ -194,6 +202,29 @@ void Policy::leave(Member* member, Clock::time_point now) {
     if (overflow) store_overflow();
   }
   std::erase_if(members_, [member](const auto& owned) { return owned.get() == member; });
+}
+
+void Policy::note_compile(const std::string& program, uint32_t uid, double seconds) {
+  const RunHistory::Key key{program, uid};
+  if (balances_.size() < kMaxBalances || balances_.count(key) != 0) balances_[key].compiled += seconds;
+}
+
+// What the run did not translate itself, of what a run without images does. Only of programs whose images cost
+// something: the others need no balance.
+void Policy::note_saved(const Member& member, const Run& run) {
+  const RunHistory::Key key{member.subject.program, member.subject.uid};
+  const auto balance = balances_.find(key);
+  const RunHistory::Program* program = history_.find(key);
+  if (balance == balances_.end() || program == nullptr || program->instructions <= run.instructions) return;
+  balance->second.saved += static_cast<double>(program->instructions - run.instructions) * model_.translation;
+}
+
+void Policy::forget_balances() {
+  for (auto& [key, balance] : balances_) {
+    balance.compiled /= 2;
+    balance.saved /= 2;
+  }
+  std::erase_if(balances_, [](const auto& each) { return each.second.compiled < 1; });
 }
 
 void Policy::sample(Member& member, Clock::time_point now) {
@@ -213,6 +244,7 @@ void Policy::tick(Clock::time_point now) {
   }
   for (auto& [key, group] : classes_) decide(group);
   if (ticks_ % kSaveTicks == 0) save();
+  if (ticks_ % kForgetTicks == 0) forget_balances();
 }
 
 void Policy::save() {

@@ -96,6 +96,8 @@ class Policy {
   // Index of the word that a worker is to obey, until the end of its life.
   uint32_t word(const Member& member) const { return member.group->word; }
   proto::CachePolicy value(const Member& member) const { return member.group->value; }
+  // An image of a program of that name was made for that user.
+  void note_compile(const std::string& program, uint32_t uid, double seconds);
   // Called once a second.
   void tick(Clock::time_point now = Clock::now());
 
@@ -123,6 +125,8 @@ class Policy {
   void release_word(uint32_t word);
   void store_overflow();
   void sample(Member& member, Clock::time_point now);
+  void note_saved(const Member& member, const Run& run);
+  void forget_balances();
   void save();
 
   proto::PolicyPage& page_;
@@ -135,6 +139,11 @@ class Policy {
   std::map<ClassKey, Class> classes_;
   std::unordered_set<std::unique_ptr<Member>> members_;
   std::map<std::string, unsigned, std::less<>> instances_;  // workers of each program name
+  // What images cost and saved lately, in CPU seconds; halved each hour.
+  struct Balance {
+    double compiled = 0, saved = 0;
+  };
+  std::map<RunHistory::Key, Balance> balances_;
   std::deque<uint32_t> free_words_;
   uint64_t ticks_ = 0;
   uint64_t memory_available_ = 0;  // bytes, at the last tick

@@ -439,6 +439,34 @@ TEST(PolicyCost, DecisionsOfTheModel) {
   EXPECT_EQ(decide_sharing(model, other).value, kOn);
 }
 
+// Programs that are made anew for each run, as those of configure scripts: their images are never used again.
+TEST(PolicyCost, ImagesThatNobodyUsesAreNotMadeForEver) {
+  Fixture f(machine(1, 4));
+  const auto run = [&](uint64_t instructions) {
+    auto* member = f.join("conftest");
+    f.pages.back()->guest_instructions = instructions;
+    const CachePolicy told = f.told(member);
+    f.policy.leave(member, f.now);
+    f.pages.pop_back();
+    return told;
+  };
+  for (unsigned i = 0; i != 60; ++i) {
+    EXPECT_EQ(run(50'000), kOn) << i;
+    f.policy.note_compile("conftest", 1, 1.01);
+  }
+  EXPECT_EQ(run(50'000), kRead);
+  EXPECT_EQ(f.told(f.join("conftest", 2)), kOn);
+  EXPECT_EQ(f.told(f.join("other")), kOn);
+  // It is tried again when that is long ago.
+  for (unsigned i = 0; i != 3600; ++i) f.policy.tick(f.now);
+  EXPECT_EQ(run(50'000), kOn);
+  // A program whose images are used: each run saves 25 ms.
+  for (unsigned i = 0; i != 100; ++i) f.policy.note_compile("conftest", 1, 1);
+  EXPECT_EQ(run(50'000), kRead);
+  for (unsigned i = 0; i != 3800; ++i) run(1'000);
+  EXPECT_EQ(run(1'000), kOn);
+}
+
 TEST(PolicyCost, CopiesAreMadeWhereTheySave) {
   const CostModel model;
   const CopyLoad load{4 << 20, 4, 1, 100, 64 << 20};
