@@ -126,7 +126,8 @@ void ArchiveImports::begin(ControlRequest& request, const Reply& reply) {
   const int64_t size = integer_member(request.body, "manifest_bytes", -1);
   const bool images = flag_member(request.body, "images", false);
   const bool may_images = request.peer.uid == 0 || (!daemon_.options.system && request.peer.uid == geteuid());
-  if (images && !may_images) throw ControlError{"images can be imported by root only; --profiles-only leaves them out"};
+  if (images && !may_images)
+    throw ControlError{"images can be imported by root only; --profiles-only leaves them out"};
   const auto of_user = [&](const auto& each) { return each.second->user == request.peer.uid; };
   if (static_cast<size_t>(std::count_if(imports_.begin(), imports_.end(), of_user)) >= kMaxOfUser) {
     throw ControlError{"other imports of this user are under way"};
