@@ -56,6 +56,19 @@ constexpr OptionRule kImportOptions[] = {
     {"--profiles-only", nullptr, "leave out the images"},
 };
 
+constexpr OptionRule kDoctorOptions[] = {
+    {"--root", "DIR",
+     "look at the files of a machine recorded below DIR (/proc, /sys, /etc,\n"
+     "/var/log) instead of this machine"},
+    {"--worker", "COMMAND", "what to start x86_64 programs with, default /usr/bin/phybin"},
+    {"--strict", nullptr, "exit status 1 for warnings too"},
+};
+
+constexpr OptionRule kGpuOptions[] = {
+    {"--root", "DIR", "look at the files of a machine recorded below DIR (/proc, /sys)"},
+    {"--warn", "PERCENT", "warn where so much of a memory is used, default 90"},
+};
+
 constexpr Command kCommands[] = {
     {"status", "", 0, 0, kStatusOptions, "what the daemon is doing", "", run_status},
     {"settle", "", 0, 0, kSettleOptions, "wait until the daemon has nothing left to do",
@@ -108,6 +121,30 @@ constexpr Command kCommands[] = {
      "Images need root, and a signature by a key in /etc/phybin/keys; some are translated again and compared.\n"
      "Everybody may import profiles for his own programs. An archive with anything wrong in it is refused whole.",
      run_cache_import},
+    {"doctor", "", 0, 0, kDoctorOptions, "check whether this machine is set up well for x86_64 programs",
+     "One line for each check: OK, warn (programs run, but slower or not all of them) or fail, the name of the\n"
+     "check, what is the case, and what to do. What a user may open is checked for the user who asks, and the\n"
+     "kernel's log may be root's: run it as both.\n\n"
+     "  cpu, kernel, page-size      what translations need\n"
+     "  binfmt, binfmt-others       the kernel starts PhyBin for x86_64 programs, and nothing else\n"
+     "  vm.*, kernel.*              settings of the kernel (sysctl)\n"
+     "  configuration, loader       /etc/phybin.conf; the loader of dynamic x86_64 programs\n"
+     "  pci-bars                    memory windows of cards that got no room, by the kernel's log\n"
+     "  amdgpu-*, dev/*             driver and devices of AMD GPUs\n"
+     "  daemon, version, cache, compiler\n"
+     "                              the daemon\n"
+     "  run-by-worker, run-by-kernel\n"
+     "                              a small x86_64 program is run\n\n"
+     "With --root the daemon is asked only if --socket is given, and the program run only if --worker is.\n"
+     "Exit status 1 if a check failed; warnings count with --strict.",
+     run_doctor},
+    {"gpu", "", 0, 0, kGpuOptions, "memory of graphics cards, and who holds it",
+     "  VRAM           the card's own memory\n"
+     "  GTT            memory of the machine that the card reaches\n"
+     "  fragmentation  how much of free VRAM is in pieces under 2 MiB, which cost the card more translations of\n"
+     "                 addresses; the kernel tells root alone\n\n"
+     "Processes are those that the kernel tells this user of. Exit status 1 if there is a warning.",
+     run_gpu},
     {"config check",
      "[FILE]",
      0,

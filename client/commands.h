@@ -16,6 +16,8 @@ int run_cache_list(const Arguments& arguments);
 int run_cache_show(const Arguments& arguments);
 int run_cache_verify(const Arguments& arguments);
 int run_cache_purge(const Arguments& arguments);
+int run_doctor(const Arguments& arguments);
+int run_gpu(const Arguments& arguments);
 int run_config_check(const Arguments& arguments);
 int run_cache_export(const Arguments& arguments);
 int run_cache_import(const Arguments& arguments);
