@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 
+#include "client/age.h"
 #include "client/commands.h"
 #include "client/connection.h"
 #include "client/format.h"
@@ -34,30 +35,6 @@ std::string local_time(uint64_t when) {
 std::string audience(const Json& image) {
   const Json& uid = member(image, "uid");
   return uid.is_number() ? format_user(uid.get<int64_t>()) : "everybody";
-}
-
-// "12h", "30d": s, m, h, d, w; seconds without a unit.
-std::optional<uint64_t> parse_age(const std::string& text) {
-  uint64_t value = 0;
-  const char* last = text.data() + text.size();
-  const auto [end, error] = std::from_chars(text.data(), last, value);
-  if (error != std::errc() || value > 1000000000) return {};
-  if (end == last) return value;
-  if (end + 1 != last) return {};
-  switch (*end) {
-    case 's':
-      return value;
-    case 'm':
-      return value * 60;
-    case 'h':
-      return value * 3600;
-    case 'd':
-      return value * 86400;
-    case 'w':
-      return value * 7 * 86400;
-    default:
-      return {};
-  }
 }
 
 // As HostFeatures (worker/translator/host_features.h) has them, and CodeOptionBits.

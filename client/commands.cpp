@@ -69,6 +69,20 @@ constexpr OptionRule kGpuOptions[] = {
     {"--warn", "PERCENT", "warn where so much of a memory is used, default 90"},
 };
 
+constexpr OptionRule kMaintenanceOptions[] = {
+    {"--older-than", "AGE",
+     "remove images that nobody used for so long, default 90d: a number with\n"
+     "s, m, h, d or w"},
+    {"--dry-run", nullptr, "only say what would be removed; nothing is verified"},
+    {"--tmp-only", nullptr, "clean up left-over folders only; no daemon is needed"},
+    {"--tmp", "DIR", "where left-over folders are, default /tmp"},
+    {"--tmp-older-than", "AGE", "leave folders in which anything changed since then, default 1d"},
+};
+
+constexpr OptionRule kMetricsOptions[] = {
+    {"--textfile", "FILE", "write to FILE, at once as a whole; for node-exporter's textfile collector"},
+};
+
 constexpr Command kCommands[] = {
     {"status", "", 0, 0, kStatusOptions, "what the daemon is doing", "", run_status},
     {"settle", "", 0, 0, kSettleOptions, "wait until the daemon has nothing left to do",
@@ -145,6 +159,21 @@ constexpr Command kCommands[] = {
      "                 addresses; the kernel tells root alone\n\n"
      "Processes are those that the kernel tells this user of. Exit status 1 if there is a warning.",
      run_gpu},
+    {"metrics", "", 0, 0, kMetricsOptions, "counters and gauges of the daemon, as OpenMetrics text",
+     "For Prometheus and what understands its format: sums over the machine, for everybody, without names of\n"
+     "programs and users. With --json the text is a member of an object.",
+     run_metrics},
+    {"maintenance", "", 0, 0, kMaintenanceOptions, "verify images, remove what serves nobody",
+     "What phybin-maintenance.timer has run each week. Running programs are not disturbed.\n\n"
+     "Images are removed when they are damaged, when another build of the translator made them, when nobody used\n"
+     "them for --older-than, and when nobody used them for a week and their program or library has changed or is\n"
+     "gone. This needs root or the group phybin.\n\n"
+     "Folders /tmp/phybin-jit-* that translators left behind are removed unless a process uses them, a lock is\n"
+     "held on anything in them, something in them changed lately, or they hold another user's files or another\n"
+     "file system. Root cleans up after everybody, others after themselves.\n\n"
+     "Exit status: 0 all done, whatever was found; 1 something could not be done; 3 no daemon answers, and the\n"
+     "folders were cleaned up all the same.",
+     run_maintenance},
     {"config check",
      "[FILE]",
      0,

@@ -18,6 +18,8 @@ int run_cache_verify(const Arguments& arguments);
 int run_cache_purge(const Arguments& arguments);
 int run_doctor(const Arguments& arguments);
 int run_gpu(const Arguments& arguments);
+int run_maintenance(const Arguments& arguments);
+int run_metrics(const Arguments& arguments);
 int run_config_check(const Arguments& arguments);
 int run_cache_export(const Arguments& arguments);
 int run_cache_import(const Arguments& arguments);

@@ -24,6 +24,7 @@ constexpr Request kRequests[] = {
     {"cache-purge", control_cache_purge},
     {"cache-show", control_cache_show},
     {"cache-verify", control_cache_verify},
+    {"metrics", control_metrics},
     {"policy-get", control_policy_get},
     {"policy-set", control_policy_set},
     {"policy-unset", control_policy_unset},

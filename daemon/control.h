@@ -82,6 +82,7 @@ void control_cache_list(Daemon& daemon, ControlRequest& request, const Reply& re
 void control_cache_purge(Daemon& daemon, ControlRequest& request, const Reply& reply);
 void control_cache_show(Daemon& daemon, ControlRequest& request, const Reply& reply);
 void control_cache_verify(Daemon& daemon, ControlRequest& request, const Reply& reply);
+void control_metrics(Daemon& daemon, ControlRequest& request, const Reply& reply);
 void control_policy_get(Daemon& daemon, ControlRequest& request, const Reply& reply);
 void control_policy_set(Daemon& daemon, ControlRequest& request, const Reply& reply);
 void control_policy_unset(Daemon& daemon, ControlRequest& request, const Reply& reply);

@@ -100,6 +100,19 @@ struct Verification {
   void finish() { reply.list("problems", std::move(problems), {{"verified", verified}}); }
 };
 
+// Member "ids" of a request.
+std::unordered_set<int64_t> ids_member(const Json& body) {
+  std::unordered_set<int64_t> ids;
+  const auto found = body.find("ids");
+  if (found == body.end()) return ids;
+  if (!found->is_array()) throw ControlError{"'ids' must be an array of integers"};
+  for (const Json& id : *found) {
+    if (!id.is_number_integer()) throw ControlError{"'ids' must be an array of integers"};
+    ids.insert(id.get<int64_t>());
+  }
+  return ids;
+}
+
 }  // namespace
 
 void control_cache_list(Daemon& daemon, ControlRequest& request, const Reply& reply) {
@@ -141,11 +154,14 @@ void control_cache_purge(Daemon& daemon, ControlRequest& request, const Reply& r
   const ImageSelection selection(request.body);
   const bool all = flag_member(request.body, "all", false);
   const int64_t age = integer_member(request.body, "older_than_seconds", -1);
-  if (!all && age < 0 && !selection.names_module())
-    throw ControlError{"purge what? 'all', 'older_than_seconds' or 'module'"};
+  const std::unordered_set<int64_t> ids = ids_member(request.body);
+  const bool by_id = request.body.contains("ids");
+  if (!all && age < 0 && !by_id && !selection.names_module())
+    throw ControlError{"purge what? 'all', 'ids', 'older_than_seconds' or 'module'"};
   std::vector<ImageKey> doomed;
   uint64_t bytes = 0;
   for (const Image* image : selection.of(daemon, request.peer)) {
+    if (by_id && !ids.contains(image->row.id)) continue;
     if (age >= 0 && image->row.last_used > time(nullptr) - age) continue;
     doomed.push_back(image->row.key);
     bytes += image->row.file_bytes;

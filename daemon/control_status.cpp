@@ -1,5 +1,7 @@
 // The requests `status` (how the daemon is doing) and `settle` (answered when nothing is under way: what tests and
 // scripts wait for).
+#include <fcntl.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "daemon/control.h"
@@ -8,6 +10,16 @@
 #include "daemon/worker_session.h"
 
 namespace phybin::daemon {
+namespace {
+
+// What the file system has left for the daemon; null: it does not tell.
+Json free_bytes(const std::string& folder) {
+  struct statvfs space {};
+  if (statvfs(folder.c_str(), &space) != 0) return nullptr;
+  return static_cast<uint64_t>(space.f_bavail) * space.f_frsize;
+}
+
+}  // namespace
 
 void control_status(Daemon& daemon, ControlRequest&, const Reply& reply) {
   size_t workers = 0;
@@ -24,6 +36,8 @@ void control_status(Daemon& daemon, ControlRequest&, const Reply& reply) {
        {{"directory", daemon.cache_dir},
         {"bytes", daemon.images.total_bytes()},
         {"limit_bytes", daemon.config.cache_size},
+        {"writable", faccessat(AT_FDCWD, daemon.cache_dir.c_str(), W_OK, AT_EACCESS) == 0},
+        {"free_bytes", free_bytes(daemon.cache_dir)},
         {"images", daemon.images.all().size()}}},
       {"translator_build", daemon.jobs.build() ? Json(to_hex(*daemon.jobs.build())) : Json(nullptr)},
       {"workers", {{"connected", workers}, {"total", daemon.counters.workers}}},

@@ -291,7 +291,8 @@ void Jobs::fail(const ImageKey& key, const std::string& reason) {
   store_.save_failure(key, failure);
   const auto found = running_.find(key);
   if (found != running_.end()) {
-    log(LogLevel::kWarning, "no image of " + found->second->module->row.name + ": " + reason);
+    log(LogLevel::kWarning, "no image of " + found->second->module->row.name + ": " + reason,
+        {{"PHYBIN_MODULE", found->second->module->row.name}, {"PHYBIN_MODULE_SHA256", to_hex(key.module)}});
     unlink(found->second->path.c_str());
   }
   finish(key);

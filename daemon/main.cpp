@@ -15,6 +15,7 @@
 #include "daemon/compile_child.h"
 #include "daemon/daemon.h"
 #include "daemon/fault_point.h"
+#include "daemon/journal.h"
 #include "daemon/log.h"
 #include "daemon/options.h"
 #include "daemon/reader_protocol.h"
@@ -77,6 +78,7 @@ void wait_for_signals(Daemon& daemon, boost::asio::signal_set& signals) {
 }
 
 int run(const Options& options) {
+  log_to_journal_if_there();
   const Config config = read_config(options);
   set_log_level(config.log_level);
   raise_descriptor_limit();

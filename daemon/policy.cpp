@@ -189,6 +189,7 @@ void Policy::leave(Member* member, Clock::time_point now) {
   if (member->page != nullptr) {
     run.instructions = load(member->page->guest_instructions);
     run.private_bytes = load(member->page->code_bytes);
+    counted_.add(*member->page);
   }
   note_saved(*member, run);
   history_.add({member->subject.program, member->subject.uid}, run);
@@ -225,6 +226,12 @@ void Policy::forget_balances() {
     balance.saved /= 2;
   }
   std::erase_if(balances_, [](const auto& each) { return each.second.compiled < 1; });
+}
+
+void Policy::Counted::add(const proto::WorkerPage& page) {
+  guest_instructions += std::min(load(page.guest_instructions), kMostOfWorker);
+  regions += std::min(load(page.regions), kMostOfWorker);
+  image_links += std::min(load(page.image_links), kMostOfWorker);
 }
 
 void Policy::sample(Member& member, Clock::time_point now) {

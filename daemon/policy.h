@@ -111,6 +111,14 @@ class Policy {
   const Topology& topology() const { return topology_; }
   const RunHistory& history() const { return history_; }
   const CostModel& model() const { return model_; }
+  // What workers counted that have left. A worker may write anything into its page, so no single one adds more than
+  // kMostOfWorker.
+  struct Counted {
+    uint64_t guest_instructions = 0, regions = 0, image_links = 0;
+    void add(const proto::WorkerPage& page);
+  };
+  static constexpr uint64_t kMostOfWorker = 1ull << 44;
+  const Counted& counted() const { return counted_; }
   // Workers of this program name, of all users, and the nodes they are on (as bits of 64).
   unsigned instances(const std::string& program) const;
   uint64_t nodes_of(const std::string& program) const;
@@ -135,6 +143,7 @@ class Policy {
   CostModel model_;
   PolicySettings settings_;
   RunHistory history_;
+  Counted counted_;
   PolicyStore store_;
   std::map<ClassKey, Class> classes_;
   std::unordered_set<std::unique_ptr<Member>> members_;
