@@ -14,6 +14,7 @@ import time
 import unittest
 from pathlib import Path
 
+from cache_test import Cache
 from phybind import PHYBINCTL
 from policy_test import ALICE, AS_OTHERS, BOB
 
@@ -369,6 +370,29 @@ exec "$3" maintenance --tmp="$1" --tmp-only --tmp-older-than=0s --json"""
             self.assertIn("code: Operation not permitted", reasons["phybin-jit-1"])
         finally:
             subprocess.run(["chattr", "-i", folder / "code"])
+
+
+class RealImages(Cache):
+    def test_verified_and_removed_by_age(self):
+        daemon = self.daemon()
+        self.with_image(daemon)
+        tmp = daemon.folder / "tmp"
+        tmp.mkdir()
+        answer = daemon.json("maintenance", f"--tmp={tmp}")["images"]
+        self.assertEqual((answer["verified"], answer["removed"]), (1, 0), daemon.log.read_text())
+        time.sleep(1.1)
+        answer = daemon.json("maintenance", f"--tmp={tmp}", "--older-than=0s")["images"]
+        self.assertEqual((answer["removed"], answer["causes"]), (1, {"unused": 1}))
+        self.assertEqual(daemon.json("cache", "list")["images"], [])
+
+    def test_purge_by_id(self):
+        daemon = self.daemon()
+        self.with_image(daemon)
+        (image,) = daemon.json("cache", "list")["images"]
+        for ids, removed in (([], 0), ([image["id"] + 1], 0), ([image["id"]], 1)):
+            self.assertEqual(daemon.ask({"request": "cache-purge", "ids": ids})[-1]["removed"], removed)
+        for ids in ("1", ["1"], [1.5], None):
+            self.assertFalse(daemon.ask({"request": "cache-purge", "ids": ids})[-1]["ok"])
 
 
 if __name__ == "__main__":
