@@ -88,8 +88,8 @@ bool set_log_level(Config& config, std::string_view text) {
 constexpr Key kKeys[] = {
     {"cache_dir", "an absolute path", "/var/cache/phybin", "where index and images are kept (read at start)",
      set_cache_dir},
-    {"cache_size", "16M to 16T", "4G", "images beyond this are evicted, those unused for longest first",
-     set_size<&Config::cache_size, (16ull << 20), (16ull << 40)>},
+    {"cache_size", "1M to 16T", "4G", "images beyond this are evicted, those unused for longest first",
+     set_size<&Config::cache_size, (1ull << 20), (16ull << 40)>},
     {"user_cache_size", "1M to 16T", "1G", "what of this the images may take that serve a single user, each user",
      set_size<&Config::user_cache_size, (1ull << 20), (16ull << 40)>},
     {"compile_jobs", "1 to 256", "an eighth of the CPUs", "images made at the same time",

@@ -12,13 +12,15 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "daemon/control.h"
 #include "daemon/descriptor.h"
+#include "daemon/peer.h"
 
 namespace phybin::daemon {
 
+struct Daemon;
 class WorkerSession;
 
 class Connection : public std::enable_shared_from_this<Connection> {

@@ -6,29 +6,19 @@
 // be copied) and answer later. A client that has gone meanwhile makes that harmless.
 #pragma once
 
-#include <sys/types.h>
-
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "daemon/descriptor.h"
+#include "daemon/peer.h"
 
 namespace phybin::daemon {
 
 struct Daemon;
 class Connection;
 using Json = nlohmann::json;
-
-// Who is at the other end, as the kernel says (SO_PEERCRED) for the time of its connect().
-struct Peer {
-  pid_t pid = 0;
-  uid_t uid = 0;
-  gid_t gid = 0;
-  // May see and steer everything: root, the daemon's own user, members of the group phybin. Others their own only.
-  bool privileged = false;
-};
 
 class Reply {
  public:

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <map>
 #include <unordered_map>
 
@@ -21,12 +22,20 @@ namespace {
 
 using namespace std::chrono_literals;
 
+// What nobody has used since then is forgotten, once a day.
+constexpr int64_t kRememberSeconds = 180 * 24 * 3600;
 constexpr auto kLookAgain = 50ms;
 // Copies of images are thought about every so many ticks.
 constexpr uint64_t kReplicaTicks = 4;
 constexpr unsigned kIdleLooks = 3;
 // Entry points that are taken from one user's workers at a time.
 constexpr size_t kMaxEntriesOfUser = 512 << 10;
+
+// A user's own cache is all his.
+Config adapted(Config config, const Options& options) {
+  if (!options.system) config.user_cache_size = config.cache_size;
+  return config;
+}
 
 std::string cache_place(const Options& options, const Config& config) {
   if (!options.cache.empty()) return options.cache;
@@ -37,12 +46,12 @@ std::string cache_place(const Options& options, const Config& config) {
 
 Daemon::Daemon(Options options_given, Config config_given)
     : options(std::move(options_given)),
-      config(std::move(config_given)),
+      config(adapted(std::move(config_given), options)),
       cache_dir(cache_place(options, config)),
       children(io),
       reader(io, children),
       images(io, pool, store, config),
-      modules(reader, closer, store, config),
+      modules(reader, closer, store, config, !options.system),
       jobs(io, children, reader, images, store, config, options.compiler),
       policy(policy_memory.page(), read_topology(options.topology.empty() ? kSystemNodes : options.topology),
              options.topology.empty() ? sample_process : sample_time),
@@ -80,11 +89,12 @@ std::string Daemon::open() {
     policy.note_compile(module.row.name.substr(module.row.name.rfind('/') + 1), user, seconds);
   });
   jobs.ask_compiler();
+  reader.prepare();
   return server->open();
 }
 
 void Daemon::reload(Config fresh) {
-  config = std::move(fresh);
+  config = adapted(std::move(fresh), options);
   set_log_level(config.log_level);
   images.evict();
   jobs.ask_compiler();
@@ -174,6 +184,10 @@ void Daemon::tick() {
   jobs.tick();
   imports.tick();
   if (++ticks_ % kReplicaTicks == 0 && policy.topology().nodes() > 1) update_replicas();
+  if (const auto now = std::chrono::steady_clock::now(); now >= next_forgetting_) {
+    next_forgetting_ = now + 24h;
+    store.forget_before(time(nullptr) - kRememberSeconds);
+  }
   store.commit();
   if (store.damaged()) {
     log(LogLevel::kError, "the index is damaged; beginning a new one");

@@ -91,6 +91,7 @@ struct Daemon {
   Descriptor lock_;
   std::vector<Waiting> waiting_;
   uint64_t ticks_ = 0;
+  std::chrono::steady_clock::time_point next_forgetting_;
   boost::asio::steady_timer look_timer_{io};
 };
 

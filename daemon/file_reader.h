@@ -26,6 +26,8 @@ class FileReader {
   FileReader(boost::asio::io_context& io, Children& children);
   ~FileReader();
 
+  // Starts a reader ahead of the first request, which has somebody waiting.
+  void prepare() { free_reader(); }
   // Does `kind` with the file. `done` is called on the event thread, later.
   void read(ClientFile file, ReadKind kind, uint64_t limit, uid_t user, Done done);
 

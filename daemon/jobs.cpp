@@ -32,6 +32,9 @@ constexpr auto kCalm = 2s, kLatest = 20s;
 constexpr uint64_t kWorthwhile = 32, kWorthwhileShare = 50;
 constexpr auto kQuiet = 60s, kQuietLatest = 600s;
 
+// Combinations of features and options that a user's images are made for, since the daemon was started: a machine has
+// one set of features, emulators and migrated containers some more.
+constexpr size_t kMaxKinds = 8;
 // What can wait, of one user.
 constexpr size_t kMaxWanted = 4096;
 // After a failure, and twice as long after the next one.
@@ -146,7 +149,8 @@ void Jobs::ask_compiler() {
 }
 
 void Jobs::consider(const ImageKey& key, const std::shared_ptr<Module>& module, uid_t user) {
-  if (stopped_ || !build_ || key.build != *build_ || running_.count(key) != 0) return;
+  // What comes before the compiler has said what it is waits for that.
+  if (stopped_ || (build_ ? key.build != *build_ : !asking_) || running_.count(key) != 0) return;
   const uint64_t known = module->entries_for(key.scope).size();
   if (known == 0) return;
   const Image* image = images_.find(key);
@@ -157,6 +161,9 @@ void Jobs::consider(const ImageKey& key, const std::shared_ptr<Module>& module, 
   if (found == wanted_.end()) {
     if (const auto failure = store_.failure(key); failure && failure->retry_at > now()) return;
     const auto of_user = [&](const auto& each) { return each.second.user == user; };
+    auto& kinds = kinds_[user];
+    if (kinds.size() >= kMaxKinds && kinds.count({key.features, key.options}) == 0) return;
+    kinds.insert({key.features, key.options});
     if (static_cast<size_t>(std::count_if(wanted_.begin(), wanted_.end(), of_user)) >= kMaxWanted) return;
   }
   Wanted& wanted = found != wanted_.end() ? found->second : wanted_[key];
@@ -179,7 +186,7 @@ void Jobs::tick() {
 
 // Starts what is due, as far as jobs are allowed; first the users who have the fewest running.
 void Jobs::start_due() {
-  while (!stopped_ && running_.size() < config_.compile_jobs) {
+  while (build_ && !stopped_ && running_.size() < config_.compile_jobs) {
     auto best = wanted_.end();
     size_t best_count = 0;
     for (auto each = wanted_.begin(); each != wanted_.end(); ++each) {

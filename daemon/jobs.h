@@ -12,7 +12,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "daemon/children.h"
 #include "daemon/images.h"
@@ -80,6 +82,8 @@ class Jobs {
   proto::FileKey compiler_file_{};
   bool asking_ = false, stopped_ = false;
   std::map<ImageKey, Wanted> wanted_;
+  // Features and options that images were asked for with, by user.
+  std::map<uid_t, std::set<std::pair<uint32_t, uint32_t>>> kinds_;
   std::map<ImageKey, std::unique_ptr<Running>> running_;
   Counters counters_;
   std::function<void(const Module&, uid_t, double)> compiled_;

@@ -40,8 +40,6 @@ ShownFile refused(const std::string& problem) {
 
 }  // namespace
 
-Scope Module::scope_for(uid_t user) const { return row.everyone || provers.size() > 1 ? kEveryone : user; }
-
 const std::vector<uint32_t>& Module::entries_for(Scope scope) const {
   static const std::vector<uint32_t> none;
   if (scope == kEveryone) return all_entries;
@@ -49,8 +47,12 @@ const std::vector<uint32_t>& Module::entries_for(Scope scope) const {
   return found == entries.end() ? none : found->second;
 }
 
-Modules::Modules(FileReader& reader, Closer& closer, Store& store, const Config& config)
-    : reader_(reader), closer_(closer), store_(store), config_(config) {}
+Modules::Modules(FileReader& reader, Closer& closer, Store& store, const Config& config, bool single_user)
+    : reader_(reader), closer_(closer), store_(store), config_(config), single_user_(single_user) {}
+
+Scope Modules::scope_for(const Module& module, uid_t user) const {
+  return !single_user_ && (module.row.everyone || module.provers.size() > 1) ? kEveryone : user;
+}
 
 void Modules::show(Descriptor file, uid_t user, std::function<void(const ShownFile&)> done) {
   // These two do not go to the file system. O_PATH proves nothing.
@@ -139,19 +141,33 @@ std::shared_ptr<Module> Modules::find(const Digest& digest) {
   return store_.module(digest) ? load(digest) : nullptr;
 }
 
+// A user's profile has a limit: the modules in which he met nothing new for longest are forgotten for new ones.
+bool Modules::make_room(uid_t user, uint64_t entries, const Module& keep) {
+  uint64_t& count = entry_counts_[user];
+  while (count + entries > config_.profile_size) {
+    const auto oldest = store_.oldest_entries(user);
+    if (!oldest || *oldest == keep.row.digest) return false;
+    const auto record = load(*oldest);
+    load_entries(*record);
+    count -= std::min<uint64_t>(count, record->entries[user].size());
+    record->entries.erase(user);
+    record->all_entries.clear();
+    for (const auto& [other, offsets] : record->entries) merge(record->all_entries, offsets);
+    store_.remove_entries(*oldest, user);
+  }
+  return true;
+}
+
 size_t Modules::add_entries(Module& module, uid_t user, const std::vector<uint32_t>& offsets) {
   load_entries(module);
   if (entry_counts_.empty()) entry_counts_ = store_.entry_counts();
   std::vector<uint32_t>& known = module.entries[user];
   std::vector<uint32_t> fresh;
   std::set_difference(offsets.begin(), offsets.end(), known.begin(), known.end(), std::back_inserter(fresh));
-  uint64_t& count = entry_counts_[user];
-  const uint64_t room = config_.profile_size > count ? config_.profile_size - count : 0;
-  if (fresh.size() > room) fresh.resize(room);
-  if (fresh.empty()) return 0;
+  if (fresh.empty() || !make_room(user, fresh.size(), module)) return 0;
   merge(known, fresh);
   merge(module.all_entries, fresh);
-  count += fresh.size();
+  entry_counts_[user] += fresh.size();
   if (std::find(module.unsaved.begin(), module.unsaved.end(), user) == module.unsaved.end()) {
     module.unsaved.push_back(user);
   }

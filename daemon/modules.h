@@ -32,8 +32,6 @@ struct Module {
   uid_t source_user = 0;
   unsigned unused_ticks = 0;
 
-  // Whom an image serves that this user asks for.
-  Scope scope_for(uid_t user) const;
   // What such an image is made from.
   const std::vector<uint32_t>& entries_for(Scope scope) const;
 };
@@ -47,7 +45,11 @@ struct ShownFile {
 
 class Modules {
  public:
-  Modules(FileReader& reader, Closer& closer, Store& store, const Config& config);
+  // `single_user`: the daemon is a user's own, so there is nobody to share with.
+  Modules(FileReader& reader, Closer& closer, Store& store, const Config& config, bool single_user);
+
+  // Whom an image serves that this user asks for.
+  Scope scope_for(const Module& module, uid_t user) const;
 
   // A user shows a file: finds out what it is. `file` is taken over.
   void show(Descriptor file, uid_t user, std::function<void(const ShownFile&)> done);
@@ -71,12 +73,14 @@ class Modules {
                 std::function<void(const ShownFile&)> done);
   void hashed(const ClientFile& file, uid_t user, const FileFacts& facts, const Digest& digest,
               const std::function<void(const ShownFile&)>& done);
+  bool make_room(uid_t user, uint64_t entries, const Module& keep);
   std::shared_ptr<Module> load(const Digest& digest);
 
   FileReader& reader_;
   Closer& closer_;
   Store& store_;
   const Config& config_;
+  const bool single_user_;
   std::unordered_map<Digest, std::shared_ptr<Module>, DigestHash> modules_;
   std::map<Scope, uint64_t> entry_counts_;
   // Files being hashed, by file system, key and user: who shows the same one meanwhile waits for the result.

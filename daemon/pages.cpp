@@ -54,14 +54,15 @@ WorkerMemory::~WorkerMemory() {
   if (page_ != nullptr) munmap(const_cast<proto::WorkerPage*>(page_), sizeof *page_);
 }
 
-Descriptor WorkerMemory::create() {
+bool WorkerMemory::create() {
   auto file = make_memory_file("phybin-worker");
-  if (!file || ftruncate(file->get(), sizeof(proto::WorkerPage)) != 0) return {};
-  if (fcntl(file->get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return {};
+  if (!file || ftruncate(file->get(), sizeof(proto::WorkerPage)) != 0) return false;
+  if (fcntl(file->get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return false;
   void* memory = mmap(nullptr, sizeof(proto::WorkerPage), PROT_READ, MAP_SHARED, file->get(), 0);
-  if (memory == MAP_FAILED) return {};
+  if (memory == MAP_FAILED) return false;
   page_ = static_cast<const proto::WorkerPage*>(memory);
-  return std::move(*file);
+  file_ = std::move(*file);
+  return true;
 }
 
 }  // namespace phybin::daemon

@@ -37,12 +37,17 @@ class WorkerMemory {
   WorkerMemory(const WorkerMemory&) = delete;
   WorkerMemory& operator=(const WorkerMemory&) = delete;
 
-  // Returns the file to send to the worker, or none and errno.
-  Descriptor create();
+  // Makes the memory; false: errno says why.
+  bool create();
+  // To be sent to the worker.
+  int file() const { return file_.get(); }
+  // The counters. The ring is read with drain_ring(), through the file: a page of it that the worker has never
+  // written would otherwise be allocated at the daemon's expense.
   const proto::WorkerPage* page() const { return page_; }
 
  private:
   const proto::WorkerPage* page_ = nullptr;
+  Descriptor file_;
 };
 
 }  // namespace phybin::daemon

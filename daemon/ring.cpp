@@ -1,26 +1,46 @@
 // See ring.h.
 #include "daemon/ring.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 
 namespace phybin::daemon {
+namespace {
 
-void drain_ring(const proto::WorkerPage& page, uint64_t& position, size_t limit, std::vector<proto::RingEntry>& out) {
-  constexpr uint64_t kEntries = proto::WorkerPage::kRingEntries;
-  const uint64_t count = page.ring_count.load(std::memory_order_acquire);
-  if (count < position) {
-    position = count;  // it never counts backward: nothing to be had from this one
+constexpr uint64_t kEntries = proto::WorkerPage::kRingEntries;
+
+// Reads entries that follow each other in memory. The number read.
+uint64_t read_entries(int file, uint64_t first, uint64_t count, std::vector<proto::RingEntry>& out) {
+  const size_t before = out.size();
+  out.resize(before + count);
+  const ssize_t bytes =
+      pread(file, out.data() + before, count * sizeof(proto::RingEntry),
+            static_cast<off_t>(offsetof(proto::WorkerPage, ring) + first * sizeof(proto::RingEntry)));
+  const uint64_t read = bytes > 0 ? static_cast<uint64_t>(bytes) / sizeof(proto::RingEntry) : 0;
+  out.resize(before + read);
+  return read;
+}
+
+}  // namespace
+
+void drain_ring(const WorkerMemory& memory, uint64_t& position, size_t limit, std::vector<proto::RingEntry>& out) {
+  const uint64_t written = memory.page()->ring_count.load(std::memory_order_acquire);
+  if (written < position) {
+    position = written;  // it never counts backward: nothing to be had from this one
     return;
   }
-  if (count - position > kEntries) position = count - kEntries;
-  const uint64_t take = std::min<uint64_t>(count - position, limit);
-  for (uint64_t i = 0; i != take; ++i) {
-    const proto::RingEntry& entry = page.ring[(position + i) % kEntries];
-    out.push_back(
-        {__atomic_load_n(&entry.module, __ATOMIC_RELAXED), __atomic_load_n(&entry.offset, __ATOMIC_RELAXED)});
+  if (written - position > kEntries) position = written - kEntries;
+  uint64_t left = std::min<uint64_t>(written - position, limit);
+  while (left != 0) {
+    const uint64_t first = position % kEntries;
+    const uint64_t read = read_entries(memory.file(), first, std::min(left, kEntries - first), out);
+    if (read == 0) return;
+    position += read;
+    left -= read;
   }
-  position += take;
 }
 
 }  // namespace phybin::daemon

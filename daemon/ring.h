@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "proto/messages.h"
+#include "daemon/pages.h"
 
 namespace phybin::daemon {
 
 // Takes the entries that were written since `position` (entries taken so far, updated), at most `limit` of them, and
 // appends them to `out`. What the worker has overwritten meanwhile is lost; it will be met again by another run.
-void drain_ring(const proto::WorkerPage& page, uint64_t& position, size_t limit, std::vector<proto::RingEntry>& out);
+void drain_ring(const WorkerMemory& memory, uint64_t& position, size_t limit, std::vector<proto::RingEntry>& out);
 
 }  // namespace phybin::daemon

@@ -26,6 +26,8 @@ using namespace std::chrono_literals;
 // A machine of 128 cores under Slurm has some thousand processes; a user who opens more than his share is refused.
 constexpr size_t kMaxConnections = 32768, kMaxOfUser = 8192;
 constexpr int kBacklog = 1024;
+// Of a user: the part of the event thread's time, and what he can save up.
+constexpr double kPartOfTime = 0.4, kSavedSeconds = 0.4;
 
 bool is_member(int socket, gid_t primary, gid_t group) {
   if (primary == group) return true;
@@ -142,7 +144,7 @@ void Server::accept_one(int socket) {
   Descriptor guard(socket);
   Peer peer;
   if (!peer_of(socket, peer)) return;
-  unsigned& count = of_user_[peer.uid];
+  unsigned& count = users_[peer.uid].connections;
   if (connections_.size() >= kMaxConnections || count >= kMaxOfUser) {
     log(LogLevel::kDebug, "user " + std::to_string(peer.uid) + " has too many connections");
     return;
@@ -155,8 +157,21 @@ void Server::accept_one(int socket) {
 
 void Server::forget(const std::shared_ptr<Connection>& connection) {
   if (connections_.erase(connection) == 0) return;
-  const auto count = of_user_.find(connection->peer().uid);
-  if (--count->second == 0) of_user_.erase(count);
+  --users_[connection->peer().uid].connections;
+}
+
+bool Server::has_time(uid_t id) {
+  if (id == 0 || id == geteuid()) return true;
+  User& user = users_[id];
+  const auto now = std::chrono::steady_clock::now();
+  user.seconds += std::chrono::duration<double>(now - user.refilled).count() * kPartOfTime;
+  user.seconds = std::min(user.seconds, kSavedSeconds);
+  user.refilled = now;
+  return user.seconds > 0;
+}
+
+void Server::charge(uid_t id, std::chrono::steady_clock::duration time) {
+  users_[id].seconds -= std::chrono::duration<double>(time).count();
 }
 
 void Server::stop_accepting() {

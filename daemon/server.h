@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -26,10 +27,21 @@ class Server {
   // Ends all connections.
   void end_all();
 
+  // The event thread's time is shared out: a user whose messages have taken more than his part of it waits. Root and
+  // the daemon's own user do not.
+  bool has_time(uid_t user);
+  void charge(uid_t user, std::chrono::steady_clock::duration time);
+
   void forget(const std::shared_ptr<Connection>& connection);
   const std::unordered_set<std::shared_ptr<Connection>>& connections() const { return connections_; }
 
  private:
+  struct User {
+    unsigned connections = 0;
+    double seconds = 0;  // that he may still use
+    std::chrono::steady_clock::time_point refilled;
+  };
+
   void accept();
   void accept_one(int socket);
 
@@ -38,7 +50,7 @@ class Server {
   boost::asio::steady_timer pause_;
   bool bound_ = false;  // the socket file is ours to remove
   std::unordered_set<std::shared_ptr<Connection>> connections_;
-  std::unordered_map<uid_t, unsigned> of_user_;
+  std::unordered_map<uid_t, User> users_;
 };
 
 }  // namespace phybin::daemon

@@ -56,10 +56,13 @@ struct Store::Statements {
         note_use(
             d.prepare("INSERT OR REPLACE INTO uses (uid, program, device, inode, size, modified, changed, module,"
                       " seen) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")),
-        uses(d.prepare("SELECT device, inode, size, modified, changed, module FROM uses WHERE uid = ? AND program = ?"
-                       " ORDER BY seen DESC LIMIT ?")),
+        uses(d.prepare(
+            "SELECT device, inode, size, modified, changed, module, seen FROM uses WHERE uid = ? AND program = ?"
+            " ORDER BY seen DESC LIMIT ?")),
         entries(d.prepare("SELECT uid, offsets FROM entries WHERE module = ?")),
         save_entries(d.prepare("INSERT OR REPLACE INTO entries (module, uid, offsets, seen) VALUES (?, ?, ?, ?)")),
+        oldest_entries(d.prepare("SELECT module FROM entries WHERE uid = ? ORDER BY seen LIMIT 1")),
+        remove_entries(d.prepare("DELETE FROM entries WHERE module = ? AND uid = ?")),
         entry_counts(d.prepare("SELECT uid, sum(length(offsets)) / 4 FROM entries GROUP BY uid")),
         failure(
             d.prepare("SELECT count, retry_at, reason FROM failures WHERE module = ? AND build = ? AND features = ?"
@@ -70,8 +73,8 @@ struct Store::Statements {
                                 " AND scope = ?")) {}
 
   Statement images, add_image, remove_image, touch_image, set_image_origin, find_file, remember_file, add_module,
-      prove, provers, module, proofs, note_use, uses, entries, save_entries, entry_counts, failure, save_failure,
-      clear_failure;
+      prove, provers, module, proofs, note_use, uses, entries, save_entries, oldest_entries, remove_entries,
+      entry_counts, failure, save_failure, clear_failure;
 };
 
 Store::Store() = default;
@@ -299,12 +302,13 @@ void Store::note_use(Scope user, const Digest& program, const proto::FileKey& fi
   });
 }
 
-std::vector<std::pair<proto::FileKey, Digest>> Store::uses(Scope user, const Digest& program) {
-  std::vector<std::pair<proto::FileKey, Digest>> rows;
+std::vector<FileUse> Store::uses(Scope user, const Digest& program) {
+  std::vector<FileUse> rows;
   guard("uses", [&](Statements& s) {
     for (s.uses(user, program, kMaxUses); s.uses.row();) {
       rows.push_back({{s.uses.number(0), s.uses.number(1), s.uses.number(2), s.uses.integer(3), s.uses.integer(4)},
-                      digest_column(s.uses, 5)});
+                      digest_column(s.uses, 5),
+                      s.uses.integer(6)});
     }
   });
   return rows;
@@ -336,6 +340,21 @@ std::map<Scope, uint64_t> Store::entry_counts() {
     for (s.entry_counts(); s.entry_counts.row();) counts[s.entry_counts.integer(0)] = s.entry_counts.number(1);
   });
   return counts;
+}
+
+std::optional<Digest> Store::oldest_entries(Scope user) {
+  std::optional<Digest> module;
+  guard("entries", [&](Statements& s) {
+    for (s.oldest_entries(user); s.oldest_entries.row();) module = digest_column(s.oldest_entries, 0);
+  });
+  return module;
+}
+
+void Store::remove_entries(const Digest& module, Scope user) {
+  guard("entries", [&](Statements& s) {
+    begin();
+    s.remove_entries(module, user).run();
+  });
 }
 
 std::optional<Failure> Store::failure(const ImageKey& key) {

@@ -62,6 +62,13 @@ struct ModuleRow {
   int64_t last_seen = 0;
 };
 
+// A file that a program has mapped.
+struct FileUse {
+  proto::FileKey file{};
+  Digest module{};
+  int64_t seen = 0;
+};
+
 class Store {
  public:
   Store();
@@ -96,12 +103,15 @@ class Store {
 
   // Files that a user's runs of a program have mapped.
   void note_use(Scope user, const Digest& program, const proto::FileKey& file, const Digest& module);
-  std::vector<std::pair<proto::FileKey, Digest>> uses(Scope user, const Digest& program);
+  std::vector<FileUse> uses(Scope user, const Digest& program);
 
   // Entry points of a module, ascending, by the user whose programs met them.
   std::map<Scope, std::vector<uint32_t>> entries(const Digest& module);
   void save_entries(const Digest& module, Scope user, const std::vector<uint32_t>& offsets);
   std::map<Scope, uint64_t> entry_counts();
+  // Of the module in which this user has not met anything new for longest.
+  std::optional<Digest> oldest_entries(Scope user);
+  void remove_entries(const Digest& module, Scope user);
 
   std::optional<Failure> failure(const ImageKey& key);
   void save_failure(const ImageKey& key, const Failure& failure);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <utility>
 
 #include "daemon/daemon.h"
@@ -21,6 +22,8 @@ constexpr uint32_t kMaxModules = 4096;
 constexpr size_t kMaxWaiting = 64 << 10;
 // The worker waits 20 ms for its welcome. If its program takes longer to read, the images follow later.
 constexpr auto kPatience = 10ms;
+// The index is told once a day that a file is still used.
+constexpr int64_t kSeenAgain = 24 * 3600;
 constexpr uint32_t kKnownOptions = proto::kOptionFastMath | proto::kOptionNoSseCheck;
 // Offers of one message: the descriptors that it may carry, in the first one together with the pages.
 constexpr size_t kFirstOffers = proto::kMaxDescriptors - proto::kWelcomePages;
@@ -74,13 +77,13 @@ void WorkerSession::hello(const proto::Hello& message, std::vector<Descriptor> f
               connection_.peer().uid, message.cpu, message.wanted};
   ++daemon_.counters.workers;
   numbered_[0].refused = !program;
-  if (!program) return welcome({});
+  if (!program) return welcome();
   patience_.expires_after(kPatience);
   patience_.async_wait([weak = connection_.weak_from_this()](const auto& error) {
     const auto alive = weak.lock();
     if (error || !alive || alive->ended()) return;
     WorkerSession* session = alive->worker();
-    if (!session->welcomed_) session->welcome({});
+    if (!session->welcomed_) session->welcome();
   });
   // The session stays until the file is known, also when the worker ends first: what it met is worth having.
   daemon_.modules.show(
@@ -90,89 +93,98 @@ void WorkerSession::hello(const proto::Hello& message, std::vector<Descriptor> f
 
 void WorkerSession::program_shown(const ShownFile& shown) {
   patience_.cancel();
-  std::vector<Offer> offers;
   if (shown.problem.empty()) {
     program_ = shown.module;
-    if (!connection_.ended()) offer_known(shown.facts.key, offers);
+    files_[shown.facts.key].module = program_;
+    if (!connection_.ended()) know_used_files();
     for (const auto& [file, digest] : uses_) {
       daemon_.store.note_use(subject_.uid, program_->row.digest, file, digest);
     }
-    bind(0, program_);
   } else {
     numbered_[0].refused = true;
     log(LogLevel::kDebug, subject_.program + ": " + shown.problem);
   }
-  if (connection_.ended()) return;
-  if (welcomed_) {
-    send_images(std::move(offers));
-  } else {
-    welcome(std::move(offers));
+  if (!connection_.ended()) {
+    if (welcomed_) {
+      send_images(new_offers());
+    } else {
+      welcome();
+    }
   }
+  if (program_) bind(0, program_);
 }
 
 // What this user's runs of the program have mapped before.
-void WorkerSession::offer_known(const proto::FileKey& program, std::vector<Offer>& offers) {
-  files_[program] = program_;
-  offer(program, program_, offers);
-  for (const auto& [file, digest] : daemon_.store.uses(subject_.uid, program_->row.digest)) {
-    const auto module = daemon_.modules.find(digest);
-    if (!module || files_.count(file) != 0) continue;
-    files_[file] = module;
-    offer(file, module, offers);
+void WorkerSession::know_used_files() {
+  const int64_t now = time(nullptr);
+  for (const FileUse& use : daemon_.store.uses(subject_.uid, program_->row.digest)) {
+    const auto module = daemon_.modules.find(use.module);
+    if (!module) continue;
+    KnownFile& known = files_[use.file];
+    if (known.module) continue;
+    known.module = module;
+    if (use.seen + kSeenAgain < now) {
+      daemon_.store.note_use(subject_.uid, program_->row.digest, use.file, use.module);
+      daemon_.store.prove(subject_.uid, module->row);
+    }
   }
 }
 
 ImageKey WorkerSession::key_for(const Module& module) const {
   return {module.row.digest, to_digest(hello_.translator_build), hello_.host_features, hello_.code_options,
-          module.scope_for(subject_.uid)};
+          daemon_.modules.scope_for(module, subject_.uid)};
 }
 
-void WorkerSession::offer(const proto::FileKey& file, const std::shared_ptr<Module>& module,
-                          std::vector<Offer>& offers) {
-  if (offered_.count(file) != 0) return;
-  ImageKey key = key_for(*module);
+Descriptor WorkerSession::find_image(const Module& module, const ImageRow*& row) {
+  ImageKey key = key_for(module);
   Descriptor image = daemon_.images.hand_out(key);
   if (!image) {
     // From the time when only this user had shown it; or one for everyone that was imported.
     key.scope = key.scope == kEveryone ? static_cast<Scope>(subject_.uid) : kEveryone;
     image = daemon_.images.hand_out(key);
   }
-  if (!image) {
-    ++daemon_.counters.misses;
-    return;
+  if (image) row = &daemon_.images.find(key)->row;
+  return image;
+}
+
+std::vector<WorkerSession::Offer> WorkerSession::new_offers() {
+  std::vector<Offer> offers;
+  for (auto& [file, known] : files_) {
+    if (known.offered) continue;
+    const ImageRow* row = nullptr;
+    Descriptor image = find_image(*known.module, row);
+    if (image) {
+      ++daemon_.counters.hits;
+      known.offered = true;
+      if (daemon_.policy.topology().nodes() > 1) {
+        Descriptor near = daemon_.replicas.hand_out(*row, daemon_.policy.topology().node_of(subject_.cpu));
+        if (known.module == program_) program_is_far_ = !near;
+        if (near) image = std::move(near);
+      }
+      images_.insert(row->id);
+      offers.push_back({{file, row->file_bytes, static_cast<uint64_t>(row->id)}, std::move(image)});
+    } else if (!std::exchange(known.missed, true)) {
+      ++daemon_.counters.misses;
+    }
   }
-  ++daemon_.counters.hits;
-  const ImageRow& row = daemon_.images.find(key)->row;
-  if (daemon_.policy.topology().nodes() > 1) {
-    Descriptor near = daemon_.replicas.hand_out(row, daemon_.policy.topology().node_of(subject_.cpu));
-    if (module == program_) program_is_far_ = !near;
-    if (near) image = std::move(near);
-  }
-  offered_.insert(file);
-  images_.insert(row.id);
-  offers.push_back({{file, row.file_bytes, static_cast<uint64_t>(row.id)}, std::move(image)});
+  return offers;
 }
 
 void WorkerSession::image_available(const ImageKey& key) {
-  if (!greeted_ || key.build != to_digest(hello_.translator_build) || key.features != hello_.host_features ||
+  if (!welcomed_ || key.build != to_digest(hello_.translator_build) || key.features != hello_.host_features ||
       key.options != hello_.code_options) {
     return;
   }
-  std::vector<Offer> offers;
-  for (const auto& [file, module] : files_) {
-    if (module->row.digest != key.module || offered_.count(file) != 0) continue;
-    const Scope scope = module->scope_for(subject_.uid);
-    if (key.scope == scope || (scope == kEveryone && key.scope == static_cast<Scope>(subject_.uid))) {
-      offer(file, module, offers);
-    }
-  }
-  if (!offers.empty() && welcomed_) send_images(std::move(offers));
+  const bool lacking = std::any_of(files_.begin(), files_.end(), [&](const auto& file) {
+    return !file.second.offered && file.second.module->row.digest == key.module;
+  });
+  if (lacking) send_images(new_offers());
 }
 
-void WorkerSession::welcome(std::vector<Offer> offers) {
+void WorkerSession::welcome() {
   welcomed_ = true;
-  const Descriptor page = memory_.create();
-  if (!page) return connection_.end(std::string("no page for it: ") + strerror(errno));
+  if (!memory_.create()) return connection_.end(std::string("no page for it: ") + strerror(errno));
+  std::vector<Offer> offers = new_offers();
   member_ = daemon_.policy.join(subject_, connection_.peer().pid, memory_.page(), program_is_far_);
   const size_t count = std::min(offers.size(), kFirstOffers);
   std::vector<char> bytes(sizeof(proto::Welcome) + count * sizeof(proto::ImageOffer));
@@ -182,7 +194,7 @@ void WorkerSession::welcome(std::vector<Offer> offers) {
   message.policy_index = daemon_.policy.word(*member_);
   message.offers = static_cast<uint32_t>(count);
   memcpy(bytes.data(), &message, sizeof message);
-  std::vector<int> files = {daemon_.policy_memory.file(), page.get()};
+  std::vector<int> files = {daemon_.policy_memory.file(), memory_.file()};
   for (size_t i = 0; i != count; ++i) {
     memcpy(bytes.data() + sizeof message + i * sizeof(proto::ImageOffer), &offers[i].message,
            sizeof(proto::ImageOffer));
@@ -228,7 +240,7 @@ void WorkerSession::module_met(const proto::ModuleMet& message, std::vector<Desc
     if (known == files_.end()) {
       numbered.refused = true;
     } else {
-      bind(number, known->second);
+      bind(number, known->second.module);
     }
     return;
   }
@@ -245,7 +257,7 @@ void WorkerSession::module_shown(uint32_t number, const ShownFile& shown) {
     log(LogLevel::kDebug, "a module of " + subject_.program + ": " + shown.problem);
     return;
   }
-  files_[shown.facts.key] = shown.module;
+  files_[shown.facts.key].module = shown.module;
   if (shown.facts.memorable) {
     if (program_) {
       daemon_.store.note_use(subject_.uid, program_->row.digest, shown.facts.key, shown.module->row.digest);
@@ -253,11 +265,7 @@ void WorkerSession::module_shown(uint32_t number, const ShownFile& shown) {
       uses_.emplace_back(shown.facts.key, shown.module->row.digest);
     }
   }
-  if (!connection_.ended()) {
-    std::vector<Offer> offers;
-    offer(shown.facts.key, shown.module, offers);
-    if (welcomed_) send_images(std::move(offers));
-  }
+  if (welcomed_ && !connection_.ended()) send_images(new_offers());
   bind(number, shown.module);
 }
 
@@ -277,10 +285,9 @@ void WorkerSession::add_entries(Numbered& numbered, std::vector<uint32_t> offset
 }
 
 size_t WorkerSession::drain(size_t limit) {
-  const proto::WorkerPage* page = memory_.page();
-  if (page == nullptr) return 0;
+  if (memory_.page() == nullptr) return 0;
   std::vector<proto::RingEntry> entries;
-  drain_ring(*page, ring_position_, limit, entries);
+  drain_ring(memory_, ring_position_, limit, entries);
   std::unordered_map<uint32_t, std::vector<uint32_t>> by_module;
   for (const proto::RingEntry& entry : entries) {
     if (entry.module <= kMaxModules) by_module[entry.module].push_back(entry.offset);

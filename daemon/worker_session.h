@@ -53,6 +53,12 @@ class WorkerSession {
   struct FileHash {
     size_t operator()(const proto::FileKey& key) const { return key.inode * 0x9e3779b97f4a7c15 ^ key.device; }
   };
+  // A file that the worker uses or may use.
+  struct KnownFile {
+    std::shared_ptr<Module> module;
+    bool offered = false;  // an image
+    bool missed = false;   // there was none when it was looked for
+  };
   struct Offer {
     proto::ImageOffer message;
     Descriptor image;
@@ -60,15 +66,16 @@ class WorkerSession {
 
   void hello(const proto::Hello& message, std::vector<Descriptor> files);
   void program_shown(const ShownFile& shown);
-  void offer_known(const proto::FileKey& program, std::vector<Offer>& offers);
-  void welcome(std::vector<Offer> offers);
+  void know_used_files();
+  void welcome();
   void module_met(const proto::ModuleMet& message, std::vector<Descriptor> files);
   void module_shown(uint32_t number, const ShownFile& shown);
   void bind(uint32_t number, const std::shared_ptr<Module>& module);
   void add_entries(Numbered& numbered, std::vector<uint32_t> offsets);
   ImageKey key_for(const Module& module) const;
-  // Appends an offer if there is an image; else makes the module one that waits for it.
-  void offer(const proto::FileKey& file, const std::shared_ptr<Module>& module, std::vector<Offer>& offers);
+  Descriptor find_image(const Module& module, const ImageRow*& row);
+  // Images for known files that have not been offered yet.
+  std::vector<Offer> new_offers();
   void send_images(std::vector<Offer> offers);
 
   Daemon& daemon_;
@@ -82,9 +89,7 @@ class WorkerSession {
   std::shared_ptr<Module> program_;
   std::vector<std::pair<proto::FileKey, Digest>> uses_;  // until the program is known
   std::unordered_map<uint32_t, Numbered> numbered_;
-  // Files of this worker that are known, and those of them for which it was offered an image.
-  std::unordered_map<proto::FileKey, std::shared_ptr<Module>, FileHash> files_;
-  std::unordered_set<proto::FileKey, FileHash> offered_;
+  std::unordered_map<proto::FileKey, KnownFile, FileHash> files_;
   std::unordered_set<int64_t> images_;
   bool program_is_far_ = false;  // its program's image lies on another memory node
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
