@@ -22,9 +22,9 @@ constexpr OptionName kOptions[] = {{proto::kOptionFastMath, "--fast-math"},
 std::vector<std::string> compile_command(const std::string& compiler, const ImageKey& key) {
   std::vector<std::string> words = {compiler,
                                     "--compile-image",
-                                    "/dev/fd/" + std::to_string(kModuleFile),
+                                    "/proc/self/fd/" + std::to_string(kModuleFile),
                                     "--entries",
-                                    "/dev/fd/" + std::to_string(kEntriesFile),
+                                    "/proc/self/fd/" + std::to_string(kEntriesFile),
                                     "--output",
                                     "-"};
   std::string features;

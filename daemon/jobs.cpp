@@ -135,6 +135,7 @@ void Jobs::ask_compiler() {
                         } else {
                           log(LogLevel::kError, compiler_ + " does not say which translator it is (" +
                                                     describe(status, text) + "); no images are made");
+                          wanted_.clear();
                         }
                       });
   if (child < 0) {

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <csignal>
 #include <ctime>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -54,16 +55,19 @@ constexpr unsigned long kGetUuid = _IOR(0x15, 0, FileSystemUuid);
 
 int64_t nanoseconds(const timespec& time) { return time.tv_sec * 1'000'000'000 + time.tv_nsec; }
 
-Digest boot_id() {
+// Of the present boot; none where /proc does not say.
+std::optional<Digest> boot_id() {
   char text[64] = {};
   const Descriptor file(open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
   const ssize_t count = file ? read(file.get(), text, sizeof text) : 0;
+  if (count <= 0) return std::nullopt;
   Sha256 hash;
-  hash.add(text, count > 0 ? static_cast<size_t>(count) : 0);
+  hash.add(text, static_cast<size_t>(count));
   return hash.finish();
 }
 
-Digest name_file_system(int file, const struct statfs& status, const FileSystem& known) {
+// None: another file system may get the same name.
+std::optional<Digest> name_file_system(int file, const struct statfs& status, const FileSystem& known) {
   Sha256 hash;
   hash.add(&status.f_type, sizeof status.f_type);
   FileSystemUuid uuid{};
@@ -71,8 +75,11 @@ Digest name_file_system(int file, const struct statfs& status, const FileSystem&
     hash.add(uuid.uuid, sizeof uuid.uuid);
   } else {
     hash.add(&status.f_fsid, sizeof status.f_fsid);
-    static const Digest boot = boot_id();
-    if (!known.id_is_certain) hash.add(boot.data(), boot.size());
+    if (!known.id_is_certain) {
+      static const std::optional<Digest> boot = boot_id();
+      if (!boot) return std::nullopt;
+      hash.add(boot->data(), boot->size());
+    }
   }
   return hash.finish();
 }
@@ -93,7 +100,9 @@ int examine(int file, FileFacts& facts) {
     return entry.type == static_cast<uint32_t>(system.f_type);
   });
   if (known == std::end(kFileSystems)) return 0;
-  facts.file_system = name_file_system(file, system, *known);
+  const std::optional<Digest> name = name_file_system(file, system, *known);
+  if (!name) return 0;
+  facts.file_system = *name;
   facts.memorable = facts.key.changed_ns + kSettledNs < nanoseconds(now);
   // A medium that a user may mount, a stick say, is mounted nosuid.
   facts.everyone = facts.memorable && known->everyone && status.st_uid == 0 && (status.st_mode & 022) == 0 &&
