@@ -266,8 +266,8 @@ void add_sse_forms(std::vector<Form>& forms) {
     pinsrb | 66 0F 3A 20 /r | Vx,Mb,Ib
     insertps | 66 0F 3A 21 /r | Vx,Wd,Ib
     pinsrd | 66 0F 3A 22 /r | Vx,Ey,Ib
-    dpps | 66 0F 3A 40 /r | Vx,Wx,Ib | hint=f32
-    dppd | 66 0F 3A 41 /r | Vx,Wx,Ib | hint=f64
+    dpps | 66 0F 3A 40 /r | Vx,Wx,Ib | hint=f32 intel
+    dppd | 66 0F 3A 41 /r | Vx,Wx,Ib | hint=f64 intel
     mpsadbw | 66 0F 3A 42 /r | Vx,Wx,Ib | hint=i8
   )",
               forms);

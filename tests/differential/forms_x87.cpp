@@ -108,14 +108,14 @@ void add_x87_forms(std::vector<Form>& forms) {
   )",
               forms);
   parse_forms("x87_transcendental", R"(
-    f2xm1 | D9 F0 || hint=f80 s=x87 approx cc=
-    fyl2x | D9 F1 || hint=f80 s=x87 approx cc=
-    fptan | D9 F2 || hint=f80 s=x87 approx cc=2
-    fpatan | D9 F3 || hint=f80 s=x87 approx cc=
-    fyl2xp1 | D9 F9 || hint=f80 s=x87 approx cc=
-    fsincos | D9 FB || hint=f80 s=x87 approx cc=2
-    fsin | D9 FE || hint=f80 s=x87 approx cc=2
-    fcos | D9 FF || hint=f80 s=x87 approx cc=2
+    f2xm1 | D9 F0 || hint=f80 s=x87 approx intel cc=
+    fyl2x | D9 F1 || hint=f80 s=x87 approx intel cc=
+    fptan | D9 F2 || hint=f80 s=x87 approx intel cc=2
+    fpatan | D9 F3 || hint=f80 s=x87 approx intel cc=
+    fyl2xp1 | D9 F9 || hint=f80 s=x87 approx intel cc=
+    fsincos | D9 FB || hint=f80 s=x87 approx intel cc=2
+    fsin | D9 FE || hint=f80 s=x87 approx intel cc=2
+    fcos | D9 FF || hint=f80 s=x87 approx intel cc=2
   )",
               forms);
 }

@@ -1,6 +1,7 @@
 // Compares the x87 helpers with the CPU this runs on, instruction by instruction: a random state is given to both
 // (FRSTOR for the CPU), one instruction is executed, and registers, tags, control and status word, EFLAGS and memory
 // operand must agree to the last bit. Elsewhere than on x86_64 there is nothing to compare with.
+#include <cpuid.h>
 #include <gtest/gtest.h>
 
 #include "worker/runtime/helpers/x87_ops.h"
@@ -202,6 +203,8 @@ struct Case {
   Fill fill = Fill::kNone;
   bool prefers_free_slot = false;  // pushes
   bool last_bit_may_differ = false;
+  // Intel's CPUs and others deliver different results and flags with an unmasked exception; ours are Intel's.
+  bool vendors_differ = false;
 };
 
 std::string describe(const X87State& state) {
@@ -316,12 +319,18 @@ void store(X87State& state, Memory& memory, uint64_t bits, unsigned size) {
   if (state.result_suppressed == 0) std::memcpy(&memory.low, &bits, size);
 }
 
+bool on_intel() {
+  unsigned highest, b, c, d;
+  return __get_cpuid(0, &highest, &b, &c, &d) != 0 && b == signature_INTEL_ebx;
+}
+
 void run(const std::vector<Case>& cases, unsigned count) {
   for (const Case& test : cases) {
     // A seed of its own for each, so that a failure can be repeated alone.
     Random random(kSeed);
     compare_with_cpu(test, random, count, {});
     compare_with_cpu(test, random, count, {.unmasked = false, .all_occupied = true});
+    if (test.vendors_differ && !on_intel()) continue;
     compare_with_cpu(test, random, count / 2, {.unmasked = true, .all_occupied = false});
     compare_with_cpu(test, random, count / 2, {.unmasked = true, .all_occupied = true});
   }
@@ -490,6 +499,7 @@ TEST(X87, OneOperand) {
       plain("fprem", opcode(0xd9, 0xf8), phybin_x87_operation, kFprem),
       plain("fprem1", opcode(0xd9, 0xf5), phybin_x87_operation, kFprem1),
   };
+  for (Case& test : cases) test.vendors_differ = test.name == "fscale" || test.name.starts_with("fprem");
   run(cases, 4 * kCount);
 }
 
@@ -504,7 +514,7 @@ TEST(X87, Transcendental) {
       plain("fcos", opcode(0xd9, 0xff), phybin_x87_operation, kFcos),
       push(plain("fsincos", opcode(0xd9, 0xfb), phybin_x87_operation, kFsincos)),
   };
-  for (Case& test : cases) test.last_bit_may_differ = true;
+  for (Case& test : cases) test.last_bit_may_differ = test.vendors_differ = true;
   run(cases, 4 * kCount);
 }
 
@@ -603,6 +613,10 @@ TEST(X87, Images) {
       if (row.function == phybin_x87_fxsave) std::memcpy(memory_ours.bytes + 24, memory_cpu.bytes + 24, 8);
       // The last opcode is kept only by CPUs that are told to.
       image.bytes[18] = image_ours.bytes[18] = image.bytes[19] = image_ours.bytes[19] = 0;
+      // Segment selectors of the last instruction and operand: zero on Intel's CPUs, kept by others.
+      for (unsigned byte : {16u, 17u, 24u, 25u}) {
+        if (!on_intel()) image.bytes[byte] = image_ours.bytes[byte];
+      }
       for (unsigned byte = 0; byte < row.stored; ++byte) {
         ASSERT_EQ(memory_cpu.bytes[byte], memory_ours.bytes[byte]) << row.name << " stores at " << byte;
       }
