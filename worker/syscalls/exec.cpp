@@ -146,6 +146,12 @@ int read_pointers(uint64_t address, std::vector<uint64_t>& pointers) {
   }
 }
 
+// Not where the worker was started without /proc, in a bare chroot: there the kernel, which has started it, starts it
+// for children too.
+bool can_start_worker() {
+  return process::own_descriptor(process::OwnDescriptor::kWorker) >= 0 || !process::program().worker_path.empty();
+}
+
 int64_t run_worker(const std::vector<uint64_t>& arguments, const std::vector<uint64_t>& environment) {
   const process::Program& self = process::program();
   int worker = process::own_descriptor(process::OwnDescriptor::kWorker);
@@ -165,6 +171,7 @@ int64_t run_worker(const std::vector<uint64_t>& arguments, const std::vector<uin
 int64_t replace_process(const Target& target, uint64_t argv, uint64_t envp) {
   Who who;
   if (int error = decide(target, who)) return -error;
+  if (who == Who::kWorker && !can_start_worker()) who = Who::kKernel;
   std::vector<uint64_t> arguments, environment;
   if (int error = read_pointers(argv, arguments)) return -error;
   if (int error = read_pointers(envp, environment)) return -error;
