@@ -9,7 +9,7 @@ import subprocess
 import unittest
 
 from cache_test import Cache
-from images_test import entry_points
+from cache_daemon import entry_points
 from phybind import PHYBINCTL
 from policy_test import ALICE, AS_OTHERS, wait_for
 

@@ -46,9 +46,8 @@ class DaemonTest(unittest.TestCase):
         self.addCleanup(daemon.__exit__)
         return daemon.start()
 
-    def program(self, daemon, source="/bin/true", name="program", owner=1000, mark=b"", wait=True):
-        """A copy of a program that belongs to an ordinary user, old enough for its digest to be remembered. `mark` makes
-        it another module."""
+    def program(self, daemon, source="/bin/true", name="program", owner=0, mark=b"", wait=True):
+        """A copy of a program, old enough for its digest to be remembered. `mark` makes it another module."""
         path = daemon.folder / name
         shutil.copy(source, path)
         with open(path, "ab") as file:

@@ -4,12 +4,12 @@ import os
 import time
 import unittest
 
-from images_test import BUILD_ID, Daemons, entry_points, meet
+from cache_daemon import BUILD_ID, DaemonTest, entry_points, meet
 from phybind import AUTO, OFF, ON, Worker
 from policy_test import ALICE, AS_OTHERS, BOB, wait_for
 
 
-class Cache(Daemons):
+class Cache(DaemonTest):
     def with_image(self, daemon, name="program", uid=None, source="/bin/true"):
         """A program of which there is an image. Users' programs belong to them."""
         program = self.program(daemon, name=name, source=source)

@@ -237,7 +237,7 @@ class Compilers(DaemonTest):
 
     def fails(self, text, reason, config=""):
         daemon = self.with_compiler(text, config)
-        program = self.program(daemon, wait=False)
+        program = self.program(daemon)
         self.run_program(daemon, program)
         self.settle(daemon)
         self.assertEqual(self.jobs(daemon), (0, 1))

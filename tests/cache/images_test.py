@@ -104,7 +104,7 @@ class Offers(DaemonTest):
 class Users(DaemonTest):
     def test_own_image_then_everyones(self):
         daemon = self.daemon()
-        program = self.program(daemon)
+        program = self.program(daemon, owner=1000)
         self.make_image(daemon, program, uid=1000)
         self.assertEqual([path.name.split(".")[1] for path in self.image_files(daemon)], ["1000"])
         # Who has not shown the file before gets nothing of it. Now he has, and it has two users.
@@ -116,14 +116,14 @@ class Users(DaemonTest):
 
     def test_roots_files_are_everyones(self):
         daemon = self.daemon()
-        program = self.program(daemon, owner=0)
+        program = self.program(daemon)
         self.make_image(daemon, program, uid=1000)
         self.assertEqual([path.name.split(".")[1] for path in self.image_files(daemon)], ["all"])
         self.assertEqual(self.run_program(daemon, program, points=[], uid=1001), [file_key(program)])
 
     def test_what_others_may_write_is_not_roots(self):
         daemon = self.daemon()
-        program = self.program(daemon, owner=0, wait=False)
+        program = self.program(daemon, wait=False)
         program.chmod(0o775)
         time.sleep(2.2)
         self.make_image(daemon, program, uid=1000)

@@ -11,7 +11,7 @@ import fcntl
 import time
 import unittest
 
-from images_test import Daemons
+from cache_daemon import DaemonTest
 from phybind import PHYBINCTL, ROOT, Daemon, Worker
 from policy_test import wait_for
 
@@ -89,7 +89,7 @@ class Terminal(unittest.TestCase):
 
 
 @unittest.skipUnless(WORKER.exists(), "needs the arm64 build")
-class Steering(Daemons):
+class Steering(DaemonTest):
     def test_a_running_program_leaves_its_images_and_goes_on(self):
         daemon = self.daemon()
         compiler = daemon.folder / "compiler"
