@@ -175,8 +175,8 @@ def started_at_once(worker: list[str], count: int = 64) -> tuple[int, int]:
             raise Failure(f"{failed} of {count} workers failed")
         daemon.settle()
         status = daemon.status()
-    print(f"{count} workers at once: {status['images']} images, {status['jobs']['done']} jobs", flush=True)
-    return status["images"], status["jobs"]["done"]
+    print(f"{count} workers at once: {status['cache']['images']} images, {status['jobs']['done']} jobs", flush=True)
+    return status["cache"]["images"], status["jobs"]["done"]
 
 
 def markdown(worker: list[str], native_root: Path) -> str:
