@@ -225,6 +225,8 @@ bool parse_attributes(std::string_view text, Form& form) {
       form.no_sequence = true;
     } else if (word == "intel") {
       form.vendors_differ = true;
+    } else if (word == "intelmemory") {
+      form.vendors_align = true;
     } else if (word == "approx") {
       form.approximate = form.no_sequence = true;
     } else if (word == "nomem") {
@@ -334,7 +336,10 @@ const std::vector<Form>& all_forms() {
     add_sse_forms(result);
     add_x87_forms(result);
     add_avx_forms(result);
-    if (!oracle_is_intel()) std::erase_if(result, [](const Form& form) { return form.vendors_differ; });
+    if (!oracle_is_intel()) {
+      std::erase_if(result, [](const Form& form) { return form.vendors_differ; });
+      for (Form& form : result) form.no_memory |= form.vendors_align;
+    }
     return result;
   }();
   return forms;

@@ -96,6 +96,7 @@ struct Form {
   bool lock = false, rep = false, no_sequence = false, approximate = false, no_memory = false;
   bool unaligned = false, aligned = false;
   bool vendors_differ = false;  // tested against Intel's CPUs only: others choose another NaN, or other x87 flags
+  bool vendors_align = false;   // memory operands likewise: Intel's CPUs want them aligned, others do not
   Special special = Special::kNone;
   Hint hint = Hint::kNone;
   uint32_t flags_written = 0, flags_read = 0, flags_undefined = 0;

@@ -290,13 +290,13 @@ void add_sse_forms(std::vector<Form>& forms) {
               forms);
   parse_forms("pclmul", "pclmulqdq | 66 0F 3A 44 /r | Vx,Wx,Ib | hint=i64 imm=17", forms);
   parse_forms("sha", R"(
-    sha1nexte | 0F 38 C8 /r | Vx,Wx
-    sha1msg1 | 0F 38 C9 /r | Vx,Wx
-    sha1msg2 | 0F 38 CA /r | Vx,Wx
-    sha256rnds2 | 0F 38 CB /r | Vx,Wx
-    sha256msg1 | 0F 38 CC /r | Vx,Wx
-    sha256msg2 | 0F 38 CD /r | Vx,Wx
-    sha1rnds4 | 0F 3A CC /r | Vx,Wx,Ib | imm=3
+    sha1nexte | 0F 38 C8 /r | Vx,Wx | intelmemory
+    sha1msg1 | 0F 38 C9 /r | Vx,Wx | intelmemory
+    sha1msg2 | 0F 38 CA /r | Vx,Wx | intelmemory
+    sha256rnds2 | 0F 38 CB /r | Vx,Wx | intelmemory
+    sha256msg1 | 0F 38 CC /r | Vx,Wx | intelmemory
+    sha256msg2 | 0F 38 CD /r | Vx,Wx | intelmemory
+    sha1rnds4 | 0F 3A CC /r | Vx,Wx,Ib | imm=3 intelmemory
   )",
               forms);
   parse_forms("popcnt", R"(
