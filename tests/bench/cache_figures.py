@@ -20,7 +20,8 @@ TRAINING_RUNS = 3
 WORKERS = [1, 4, 16, 64]
 SHORT_CHILDREN = 200
 BASH = f"for ((i = 0; i < {SHORT_CHILDREN}; i++)); do /bin/true; done"
-PYTHON_IDLE = "import json, re, subprocess; print('ready', flush=True); input()"
+# Modules of Python itself: the ARM64 packages bring no others.
+PYTHON_IDLE = ["-S", "-c", "import re; print('ready', flush=True); input()"]
 C_SOURCE = """#include <stdio.h>
 #include <string.h>
 int main(int c, char** v) { for (int i = 0; i < c; i++) printf("%d %zu\\n", i, strlen(v[i])); return 0; }
@@ -147,7 +148,7 @@ def memory(worker: list[str], native_root: Path) -> list[Memory]:
     libraries = ["-E", f"LD_LIBRARY_PATH={native_root / 'lib/aarch64-linux-gnu'}"]
     commands = [("small program", [idle[0]], [idle[1]])]
     if Path(python).exists():
-        commands.append(("python3", [*libraries, python, "-c", PYTHON_IDLE], ["/usr/bin/python3", "-c", PYTHON_IDLE]))
+        commands.append(("python3", [*libraries, python, *PYTHON_IDLE], ["/usr/bin/python3", *PYTHON_IDLE]))
     rows = []
     for name, native_command, command in commands:
         native = measure.private_memory(native_command)
