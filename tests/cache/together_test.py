@@ -190,6 +190,64 @@ class DaemonComesAndGoes(unittest.TestCase):
             self.assertEqual(len(modules), len(set(modules)), modules)
 
 
+@unittest.skipIf(os.getuid() != 0, "needs a file system of its own")
+class Disk(unittest.TestCase):
+    """A disk that is full, or can only be read, costs images and nothing else; when it is good again they are made."""
+
+    def setUp(self):
+        self.daemon = daemon()
+        self.daemon.cache.mkdir()
+        self.mount("-t", "tmpfs", "-o", "size=64m", "none", self.daemon.cache)
+        self.addCleanup(subprocess.run, ["umount", "-l", self.daemon.cache], check=True)
+        self.daemon.start()
+        self.addCleanup(self.daemon.__exit__)
+        self.programs = Programs(self.daemon)
+
+    def mount(self, *arguments):
+        if subprocess.run(["mount", *arguments], capture_output=True).returncode != 0:
+            self.skipTest("no file system can be mounted here")
+
+    def check(self, *command):
+        native = subprocess.run(command, capture_output=True)
+        status, out, err = self.programs.run(*command)
+        self.assertEqual((status, out), (native.returncode, native.stdout), err)
+        self.daemon.ctl("settle")
+        self.assertIsNone(self.daemon.process.poll(), self.daemon.log.read_text())
+        return translated(err)
+
+    def works_again(self):
+        """Of a module that was not tried before: one that failed is tried again after a minute."""
+        self.check("/usr/bin/wc", "/etc/passwd")
+        self.daemon.ctl("settle", check=0)
+        modules = [image["module"] for image in self.daemon.json("cache", "list")["images"]]
+        self.assertIn("/usr/bin/wc", modules, self.daemon.log.read_text())
+
+    def test_full(self):
+        self.check("/bin/true")
+        filler = self.daemon.cache / "filler"
+        with open(filler, "wb") as file, self.assertRaises(OSError):
+            while True:
+                file.write(bytes(1 << 16))
+                file.flush()
+        self.check("/usr/bin/sort", "/etc/passwd")
+        self.check("/bin/true")
+        self.assertEqual(self.daemon.ctl("cache", "verify").returncode, 0)
+        filler.unlink()
+        self.works_again()
+
+    def test_read_only(self):
+        """A daemon that cannot write says so and ends; programs run without it."""
+        self.daemon.stop()
+        self.mount("-o", "remount,ro", self.daemon.cache)
+        with self.assertRaisesRegex(RuntimeError, "[Rr]ead-only"):
+            self.daemon.start()
+        self.daemon.process = None
+        self.assertEqual(self.programs.run("/bin/echo", "x")[:2], (0, b"x\n"))
+        self.mount("-o", "remount,rw", self.daemon.cache)
+        self.daemon.start()
+        self.works_again()
+
+
 class ModuleChanges(unittest.TestCase):
     """A program replaced in place is never run with the images of what it was."""
 

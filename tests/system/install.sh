@@ -55,6 +55,13 @@ check "the service is started again" within 30 systemctl is-active phybind.servi
 check "the program that ran goes on" wait $sleeping
 check "a user may not steer others" ends_with 1 setpriv --reuid=65534 --clear-groups phybinctl policy set --uid=0 --shared-translation-cache=off
 
+now=$(date +%s)
+date -s "@$((now - 100000))" >/dev/null
+check "a clock set back does no harm" prints x86_64 $amd64/uname -m
+check "nor to the daemon" phybinctl settle
+check "nor to the images" phybinctl cache verify
+date -s "@$((now + 5))" >/dev/null
+
 check "configuration is good" phybinctl config check
 check "doctor" sh -c 'phybinctl doctor; [ $? -le 1 ]'
 check "maintenance" within 60 systemctl start phybin-maintenance.service
