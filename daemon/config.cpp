@@ -10,6 +10,8 @@
 #include <optional>
 #include <sstream>
 
+#include "proto/config_keys.h"
+
 namespace phybin::daemon {
 namespace {
 
@@ -126,7 +128,7 @@ void apply_config(std::string_view text, std::string_view file_name, Config& con
   for (size_t position = 0; position < text.size();) {
     const size_t end = std::min(text.find('\n', position), text.size());
     std::string_view line = text.substr(position, end - position);
-    line = trim(line.substr(0, line.find('#')));
+    line = trim(proto::without_comment(line));
     position = end + 1;
     ++number;
     if (line.empty()) continue;

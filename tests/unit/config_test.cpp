@@ -5,6 +5,7 @@
 
 #include <cstdio>
 
+#include "proto/config_keys.h"
 #include "worker/config/options.h"
 
 namespace phybin::config {
@@ -238,4 +239,11 @@ TEST(Config, CheckReportsEveryBadLineOfEverySection) {
 }
 
 }  // namespace
+
+TEST(ConfigFile, CommentsBeginAtTheStartOrBehindBlanks) {
+  EXPECT_EQ(proto::without_comment("# all"), "");
+  EXPECT_EQ(proto::without_comment("key = value # why"), "key = value ");
+  EXPECT_EQ(proto::without_comment("cache_dir = /srv/a#b\t#c"), "cache_dir = /srv/a#b\t");
+}
+
 }  // namespace phybin::config

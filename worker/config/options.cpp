@@ -302,14 +302,6 @@ std::string_view trim(std::string_view text) {
   return text.substr(start, text.find_last_not_of(kBlank) - start + 1);
 }
 
-// A '#' at the start of a line or behind a blank opens a comment; one within a value (a path) does not.
-std::string_view without_comment(std::string_view line) {
-  for (size_t i = 0; i < line.size(); ++i) {
-    if (line[i] == '#' && (i == 0 || line[i - 1] == ' ' || line[i - 1] == '\t')) return line.substr(0, i);
-  }
-  return line;
-}
-
 std::string known_keys() {
   std::string text;
   for (const OptionSpec& spec : kOptions) {
@@ -334,7 +326,7 @@ class FileLines {
     do {
       if (position_ >= text_.size()) return false;
       const size_t end = std::min(text_.find('\n', position_), text_.size());
-      line_ = trim(without_comment(text_.substr(position_, end - position_)));
+      line_ = trim(proto::without_comment(text_.substr(position_, end - position_)));
       position_ = end + 1;
       ++number_;
     } while (line_.empty());
