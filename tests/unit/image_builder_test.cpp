@@ -212,6 +212,18 @@ std::vector<uint32_t> some_entry_points(const image::Module& module, unsigned st
   return offsets;
 }
 
+// One region is too small for it: it goes on in others, which nobody needs to have asked for.
+TEST(ImageBuilder, LongStraightCode) {
+  Bytes code;
+  for (int i = 0; i < 1000; ++i) code.insert(code.end(), {0x48, 0x83, 0xc0, 0x01});  // add rax, 1
+  code.push_back(0xc3);
+  const ImageHeader header = build(test::SmallElf(code).bytes(), {0x1000}).header();
+  for (const ImageVariant& variant : header.variants) {
+    EXPECT_EQ(variant.entries, 4u);
+    EXPECT_EQ(variant.slot_pairs, 0u);
+  }
+}
+
 TEST(ImageBuilder, RealModules) {
   for (const char* name : {"libm.so.6", "ld-linux-x86-64.so.2"}) {
     const Bytes file = read_file(std::string(test::kLibraryFolder) + name);

@@ -14,6 +14,7 @@
 #include "worker/image/variant.h"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 
 #include "worker/translator/decode/instruction.h"
@@ -82,6 +83,7 @@ class Builder {
   bool can_start(uint64_t offset) const;
   bool holds_any(const RegionCode& code, const std::vector<uint32_t>& offsets) const;
   bool keep(const RegionCode& code);
+  std::optional<uint64_t> continuation(const RegionCode& code) const;
   void place_regions();
   void link(const Region& region, uint32_t start);
   uint32_t pair_of(uint64_t target);
@@ -139,27 +141,40 @@ void Builder::translate(const Profile& profile, const HostFeatures& host, const 
   input.known_context = this;
   bool full = false;
   for (const uint32_t entry_point : profile.entry_points) {
-    if (full) {
-      ++variant_.dropped;
-      continue;
+    std::optional<uint64_t> offset = entry_point;
+    while (offset) {
+      input.pc = text_ + *offset;
+      if (full || !can_start(*offset) || translator.translate(input, code) != TranslateStatus::kOk) {
+        variant_.dropped += *offset == entry_point;
+        break;
+      }
+      variant_.guest_instructions += code.instructions.size();
+      if (options.memory_model == MemoryModel::kTso && holds_any(code, profile.unaligned)) {
+        input.options.ordered_by_barriers = true;
+        translator.translate(input, code);
+        input.options.ordered_by_barriers = false;
+      }
+      if (!keep(code)) {
+        full = true;
+        variant_.dropped += *offset == entry_point;
+      }
+      if (variant_.guest_instructions > kMaxInstructions) full = true;
+      offset = continuation(code);
     }
-    input.pc = text_ + entry_point;
-    if (!can_start(entry_point) || translator.translate(input, code) != TranslateStatus::kOk) {
-      ++variant_.dropped;
-      continue;
-    }
-    variant_.guest_instructions += code.instructions.size();
-    if (options.memory_model == MemoryModel::kTso && holds_any(code, profile.unaligned)) {
-      input.options.ordered_by_barriers = true;
-      translator.translate(input, code);
-      input.options.ordered_by_barriers = false;
-    }
-    if (!keep(code)) {
-      full = true;
-      ++variant_.dropped;
-    }
-    if (variant_.guest_instructions > kMaxInstructions) full = true;
   }
+}
+
+// Where a long straight piece of code goes on that the region was too small for (unrolled ciphers and digests). What
+// processes met there need not be what is missing: their own regions were cut elsewhere.
+std::optional<uint64_t> Builder::continuation(const RegionCode& code) const {
+  constexpr size_t kLong = 128;
+  if (code.instructions.size() < kLong || code.guest_ranges.empty()) return std::nullopt;
+  const uint64_t end = code.guest_ranges.back().end;
+  const uint64_t offset = end - text_;
+  if (offset >= module_.text_bytes || entries_.contains(offset)) return std::nullopt;
+  const bool is_left_there =
+      std::any_of(code.exits.begin(), code.exits.end(), [&](const OpenExit& exit) { return exit.target == end; });
+  return is_left_there ? std::optional(offset) : std::nullopt;
 }
 
 bool Builder::holds_any(const RegionCode& code, const std::vector<uint32_t>& offsets) const {
