@@ -101,12 +101,12 @@ TEST(Decode, EveryMnemonicIsInTheTable) {
   std::vector<std::size_t> pending;
   for (std::size_t root = 0; root < kRootCount; ++root) pending.push_back(root);
   while (!pending.empty()) {
-    const Entry& entry = kOpcodeTable[pending.back()];
+    const Entry entry = kOpcodeTable[pending.back()];
     pending.pop_back();
-    if ((entry.flags & kEntrySelect) != 0)
-      for (std::size_t i = 0; i < kSelectorValues[entry.operands[0]]; ++i) pending.push_back(entry.value + i);
-    else if ((entry.flags & kEntrySpecial) == 0)
-      seen[entry.value] = true;
+    if (entry.has(kEntrySelect))
+      for (std::size_t i = 0; i < entry.field_count(); ++i) pending.push_back(entry.value() + i);
+    else if (!entry.has(kEntrySpecial))
+      seen[entry.value()] = true;
   }
   for (unsigned i = 0; i < kMnemonicCount; ++i) EXPECT_TRUE(seen[i]) << mnemonic_name(static_cast<Mnemonic>(i));
 }

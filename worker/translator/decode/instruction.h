@@ -40,7 +40,7 @@ enum class OperandKind : uint8_t {
   kTarget,     // direct branch target, absolute guest address in Instruction::imm
 };
 
-struct Operand {
+struct alignas(4) Operand {
   OperandKind kind = OperandKind::kNone;
   uint8_t reg = kNoRegister;
   uint8_t size = 0;  // bytes

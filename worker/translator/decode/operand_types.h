@@ -1,7 +1,7 @@
 // The operand notations that the opcode tables use, and what each means to the decoder.
 //
-// The names follow the Intel SDM's appendix A.2: a letter for where the operand is encoded, then its size. A table
-// entry holds an operand as one byte, the index into kOperandTypes.
+// The names follow the Intel SDM's appendix A.2: a letter for where the operand is encoded, then its size. A rule
+// holds an operand as one byte, the index into kOperandTypes.
 #pragma once
 
 #include <array>
@@ -31,7 +31,7 @@ enum class OperandSource : uint8_t {
   kCondition,       // no operand: sets Instruction::condition to OperandType::size
 };
 
-// Sizes that depend on prefixes; smaller values are plain byte counts. The low bits index SizeRow.
+// Sizes that depend on prefixes; smaller values are plain byte counts.
 inline constexpr uint8_t kVariableSize = 0x80;
 enum SizeCode : uint8_t {
   kSizeV = kVariableSize | 1,  // effective operand size

@@ -26,14 +26,12 @@
 
 namespace phybin::decode {
 
-// Called only when a table is wrong: not being constexpr, it stops the compilation there.
-void error_in_opcode_table(const char* message);
-
 struct Rule {
   OpcodeMap map = OpcodeMap::kOneByte;
   uint8_t opcode = 0;
   uint8_t opcode_count = 1;
   uint16_t flags = 0;
+  SizeMode size_mode = SizeMode::kNone;
   Mnemonic mnemonic;
   std::array<uint8_t, 4> operands{};
   // For each Selector the set of values that match, bit n for value n.
@@ -43,11 +41,9 @@ struct Rule {
     parse_operands(operand_names);
     while (!encoding.empty()) parse_word(next_word(encoding, ' '));
     if (!have_opcode) error_in_opcode_table("no opcode");
-    flags |= static_cast<uint16_t>(static_cast<unsigned>(size_mode) << kEntrySizeModeShift);
   }
 
  private:
-  SizeMode size_mode = SizeMode::kNone;
   bool have_opcode = false;
 
   constexpr uint8_t& accepted(Selector selector) { return accepts[static_cast<std::size_t>(selector)]; }
@@ -83,8 +79,11 @@ struct Rule {
     if (type.source == OperandSource::kVvvv) flags |= kEntryVvvv;
     if (needs_memory(type.name)) accept_only(Selector::kModrmMode, 0);
     if (needs_register(type.name)) accept_only(Selector::kModrmMode, 1);
-    if (type.name.starts_with("MV")) flags |= kEntryVsib;
-    if (type.kind == OperandKind::kControl || type.kind == OperandKind::kDebug) flags |= kEntryPrivilegedRegister;
+    if (type.name.starts_with("MV")) flags |= kEntryVsib | kEntryRare;
+    if (type.kind == OperandKind::kControl || type.kind == OperandKind::kDebug)
+      flags |= kEntryPrivilegedRegister | kEntryRare;
+    if (type.source == OperandSource::kMemoryOffset || type.source == OperandSource::kImmediateU16)
+      flags |= kEntryRare;
     if (type.kind == OperandKind::kGpr || type.kind == OperandKind::kMemory) {
       const uint8_t size = type.kind == OperandKind::kGpr ? type.size : type.memory_size;
       if (size == kSizeV)
@@ -117,7 +116,7 @@ struct Rule {
       flags |= kEntryModrm;
       accept_only(Selector::kModrmMode, word == "reg");
     } else if (word == "any-mod") {
-      flags |= kEntryModeIgnored;
+      flags |= kEntryModeIgnored | kEntryRare;
       accepted(Selector::kModrmMode) = 3;
     } else if (word == "no-access") {
       flags |= kEntryNoSegment;
