@@ -12,6 +12,7 @@
 #include "worker/translator/emit/emitter.h"
 #include "worker/translator/ir/builder.h"
 #include "worker/translator/ir/printer.h"
+#include "worker/translator/lift/alignment.h"
 #include "worker/translator/lift/lift_functions.h"
 #include "worker/translator/passes/liveness.h"
 #include "worker/translator/passes/vector_writes.h"
@@ -188,11 +189,59 @@ class Discovery {
   std::array<uint16_t, 1024> table_;
 };
 
-void lift_region(const TranslateInput& input, const FlatArray<Decoded>& decoded, ir::Region& region) {
+// Lifts an instruction, and ends the block if it or what stands behind it does.
+[[gnu::always_inline]] inline void lift_instruction(const TranslateInput& input, const Decoded* decoded,
+                                                    std::size_t count, std::size_t i, ir::Builder& builder,
+                                                    lift::AlignmentFacts& alignment) {
+  const Decoded& d = decoded[i];
+  builder.begin_instruction(static_cast<uint16_t>(i));
+  lift::Lifter lifter{builder, alignment, d.in, d.address, input.options, input.host};
+  if (d.pointer != 0) {
+    lift::lift_call_through(lifter, d.pointer, d.jump);
+  } else if (d.lift != nullptr) {
+    d.lift(lifter);
+  } else {
+    lifter.trap(ir::TrapKind::kInvalidOpcode);
+  }
+  const uint64_t next = d.address + d.in.length;
+  if (!builder.block_ended()) {
+    const bool goes_on = i + 1 < count && decoded[i + 1].address == next && !decoded[i + 1].leader;
+    if (goes_on) return;
+    builder.op(ir::Opcode::kJump, 0, ir::kNoValue, ir::kNoValue, ir::kNoValue, static_cast<int64_t>(next));
+  }
+  builder.end_block(next);
+}
+
+// The block that ends with instruction `last` once more, if it is a loop that has proved something for its next round
+// (lift/alignment.h). Returns of how many instructions.
+[[gnu::noinline]] std::size_t repeat_if_that_pays(const TranslateInput& input, const Decoded* decoded,
+                                                  std::size_t count, std::size_t last, std::size_t most,
+                                                  ir::Region& region, ir::Builder& builder,
+                                                  lift::AlignmentFacts& alignment) {
+  const Decoded& branch = decoded[last];
+  const uint64_t start = region.blocks.back().address;
+  if (branch.in.mnemonic != Mnemonic::kJcc || static_cast<uint64_t>(branch.in.imm) != start) return 0;
+  std::size_t first = last;
+  while (decoded[first].address != start) --first;
+  const std::size_t length = last + 1 - first;
+  const lift::AlignmentFacts::Carried carried = alignment.carried(builder);
+  if (carried.count == 0 || length > most) return 0;
+  builder.begin_block(start);
+  region.blocks.back().is_repeat = true;
+  builder.begin_instruction(static_cast<uint16_t>(first));
+  alignment.begin(builder, carried);
+  for (std::size_t i = first; i <= last; ++i) lift_instruction(input, decoded, count, i, builder, alignment);
+  return length;
+}
+
+void lift_region(const TranslateInput& input, const FlatArray<Decoded>& instructions, ir::Region& region) {
   region.entry = input.pc;
   region.clear();
   ir::Builder builder(region);
-  const std::size_t count = decoded.size();
+  lift::AlignmentFacts alignment;
+  std::size_t may_repeat = 128;  // instructions
+  const std::size_t count = instructions.size();
+  const Decoded* const decoded = instructions.data();
   region.instructions.resize(count);
   for (std::size_t i = 0; i < count; ++i) {
     const Decoded& d = decoded[i];
@@ -201,22 +250,10 @@ void lift_region(const TranslateInput& input, const FlatArray<Decoded>& decoded,
       builder.begin_block(d.address);
       region.blocks.back().is_entry = d.entry;
     }
-    builder.begin_instruction(static_cast<uint16_t>(i));
-    lift::Lifter lifter{builder, d.in, d.address, input.options, input.host};
-    if (d.pointer != 0) {
-      lift::lift_call_through(lifter, d.pointer, d.jump);
-    } else if (d.lift != nullptr) {
-      d.lift(lifter);
-    } else {
-      lifter.trap(ir::TrapKind::kInvalidOpcode);
-    }
-    const uint64_t next = d.address + d.in.length;
-    if (!builder.block_ended()) {
-      const bool goes_on = i + 1 < count && decoded[i + 1].address == next && !decoded[i + 1].leader;
-      if (goes_on) continue;
-      builder.op(ir::Opcode::kJump, 0, ir::kNoValue, ir::kNoValue, ir::kNoValue, static_cast<int64_t>(next));
-    }
-    builder.end_block(next);
+    lift_instruction(input, decoded, count, i, builder, alignment);
+    if (!builder.block_ended() || alignment.is_empty()) continue;
+    may_repeat -= repeat_if_that_pays(input, decoded, count, i, may_repeat, region, builder, alignment);
+    alignment.forget();
   }
 }
 

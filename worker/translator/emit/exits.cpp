@@ -210,6 +210,7 @@ void Emitter::flush_exits() {
 void Emitter::emit_entry_tables() {
   for (std::size_t i = 0; i < region.blocks.size(); ++i) {
     const ir::Block& block = region.blocks[i];
+    if (block.is_repeat) continue;
     if (block.is_entry || (input_.enter_anywhere && block.live_in == 0))
       out_.entries.push_back({block.address, a.offset_of(block_label(static_cast<unsigned>(i))), block.live_in});
   }

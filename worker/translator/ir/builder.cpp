@@ -62,7 +62,9 @@ void index_blocks(Region& region) {
       case Opcode::kBranch:
       case Opcode::kBranchZero:
       case Opcode::kCall:
+        // Of a loop's two blocks the first one is found.
         block.taken = find(static_cast<uint64_t>(end.imm));
+        if (block.is_repeat) block.taken = blocks[i - 1].taken = static_cast<uint16_t>(i);
         [[fallthrough]];
       case Opcode::kCallThrough:
       case Opcode::kCallIndirect:

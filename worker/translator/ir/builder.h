@@ -77,6 +77,8 @@ class Builder {
     const ValueId known = gpr_[reg];
     return known != kNoValue ? known : read_gpr(reg);
   }
+  // The value of a register, if the block has read or written it.
+  ValueId known_gpr(unsigned reg) const { return gpr_[reg]; }
   void set_gpr(unsigned reg, ValueId value);
   ValueId get_vec(unsigned reg);
   void set_vec(unsigned reg, ValueId value);

@@ -298,6 +298,7 @@ struct Block {
   FlagMask flags_use = 0;   // flags read before the block defines them
   FlagMask flags_kill = 0;  // flags that the block defines
   bool is_entry = false;    // reachable from outside the region: start, return sites
+  bool is_repeat = false;  // all rounds but the first of the loop that the block before it is: reached from these two
   // Where it goes on within the region: the target of its jump, branch or call; what stands behind (index_blocks).
   uint16_t taken = kNoBlock, next = kNoBlock;
 };

@@ -62,7 +62,8 @@ std::string print(const Region& region) {
     }
   };
   for (const Block& block : region.blocks) {
-    add(text, "block %#" PRIx64 "%s", block.address, block.is_entry ? " entry" : "");
+    add(text, "block %#" PRIx64 "%s%s", block.address, block.is_entry ? " entry" : "",
+        block.is_repeat ? " repeat" : "");
     add_flags(text, " live_in=", block.live_in);
     add(text, " next=%#" PRIx64 "\n", block.fallthrough);
     for (unsigned i = block.first; i < block.last; ++i) {

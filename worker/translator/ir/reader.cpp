@@ -116,6 +116,8 @@ class Reader {
     for (const std::string_view word : Words(words.begin() + 2, words.end())) {
       if (word == "entry") {
         block.is_entry = true;
+      } else if (word == "repeat") {
+        block.is_repeat = true;
       } else if (!(word.starts_with("live_in=") && store_flags(word.substr(8), block.live_in)) &&
                  !(word.starts_with("next=") && store(word.substr(5), block.fallthrough))) {
         return "block: cannot read " + std::string(word);

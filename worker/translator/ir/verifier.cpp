@@ -118,7 +118,10 @@ class Verifier {
       if (block.first != next) return fail_block(i, "does not follow the block before it");
       if (block.last <= block.first || block.last > region_.ops.size()) return fail_block(i, "is empty");
       if ((properties(block.last - 1) & kTerminator) == 0) return fail_block(i, "does not end in a terminator");
-      for (std::size_t k = 0; k < i; ++k) {
+      if (block.is_repeat && (i == 0 || block.is_entry || region_.blocks[i - 1].address != block.address)) {
+        return fail_block(i, "does not repeat the block before it");
+      }
+      for (std::size_t k = 0; k + (block.is_repeat ? 1 : 0) < i; ++k) {
         if (region_.blocks[k].address == block.address) return fail_block(i, "has the address of another one");
       }
       next = block.last;
@@ -148,7 +151,7 @@ class Verifier {
     if (!region_.instructions.empty() && op.instruction >= region_.instructions.size()) {
       return fail_op(index, "no such guest instruction");
     }
-    if (index > 1 && op.instruction < region_.ops[index - 1].instruction) {
+    if (index > (block.is_repeat ? block.first : 1) && op.instruction < region_.ops[index - 1].instruction) {
       return fail_op(index, "guest instructions out of order");
     }
   }

@@ -29,8 +29,11 @@ struct Address {
   int64_t disp = 0;
 };
 
+class AlignmentFacts;
+
 struct Lifter {
   ir::Builder& b;
+  AlignmentFacts& alignment;  // of the block so far
   const decode::Instruction& in;
   uint64_t address;  // of the instruction
   const CodeOptions& options;

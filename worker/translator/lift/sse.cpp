@@ -2,6 +2,7 @@
 #include "worker/translator/lift/sse.h"
 
 #include "worker/translator/guest_state.h"
+#include "worker/translator/lift/alignment.h"
 
 namespace phybin::lift {
 
@@ -42,24 +43,25 @@ void lift_emms(Lifter& l) { set_state(l, kX87 + kX87Top, 16, 0); }
 Address aligned_address(Lifter& l) {
   Address m = l.memory_address();
   if (!l.options.sse_check) return m;
-  const bool whole = m.base == kNoValue || m.index != kNoValue || (m.disp & 15) != 0;
-  if (m.index == kNoValue) {
-    // A constant address.
-    const bool absolute = m.base == kNoValue;
-    if (absolute && (m.disp & 15) == 0) return m;
-    if (!absolute && l.b.at(m.base).code == Opcode::kGuestAddress && ((l.b.at(m.base).imm + m.disp) & 15) == 0) {
-      return m;
-    }
-  }
-  if (whole) {
-    const ValueId known = l.b.find(Opcode::kLea, m.base, m.index, m.disp, m.scale);
-    m.base = known != kNoValue ? known : l.address_value(m);
+  const bool is_known = l.alignment.knows(l.b, m);
+  if (is_known && (m.index == kNoValue || (m.scale == 0 && m.disp == 0))) return m;  // an access can hold it all
+  if (m.base == kNoValue || m.index != kNoValue || (m.disp & 15) != 0) {
+    const ValueId sum = l.b.find(Opcode::kLea, m.base, m.index, m.disp, m.scale);
+    if (sum == kNoValue && is_known) return m;
+    if (!is_known) l.alignment.note(l.b, m);
+    m.base = sum != kNoValue ? sum : l.address_value(m);
     m.index = kNoValue;
     m.scale = 0;
     m.disp = 0;
+  } else {
+    l.alignment.note(l.b, m);
   }
-  const ValueId known = l.b.find(Opcode::kAlignedAddress, m.base);
-  m.base = known != kNoValue ? known : l.b.op(Opcode::kAlignedAddress, 64, m.base);
+  const ValueId checked = l.b.find(Opcode::kAlignedAddress, m.base);
+  if (checked != kNoValue) {
+    m.base = checked;
+  } else if (!is_known) {
+    m.base = l.b.op(Opcode::kAlignedAddress, 64, m.base);
+  }
   return m;
 }
 
