@@ -10,6 +10,7 @@
 #include "client/format.h"
 #include "client/module.h"
 #include "client/progress.h"
+#include "proto/image_format.h"
 
 namespace phybin::client {
 namespace {
@@ -37,7 +38,7 @@ std::string audience(const Json& image) {
   return uid.is_number() ? format_user(uid.get<int64_t>()) : "everybody";
 }
 
-// As HostFeatures (worker/translator/host_features.h) has them, and CodeOptionBits.
+// As HostFeatures (worker/translator/host_features.h) has them, below its tsc_shift, and CodeOptionBits.
 constexpr const char* kFeatureNames[] = {"crc32", "aes",    "pmull", "sha1",  "sha2",   "lse",
                                          "lrcpc", "lrcpc2", "lse2",  "flagm", "flagm2", "frintts"};
 constexpr const char* kOptionNames[] = {"fast-math", "no-sse-check"};
@@ -106,7 +107,9 @@ int run_cache_show(const Arguments& arguments) {
   list.add("code", "weak " + format_bytes(number(image, "weak_code_bytes")) + ", tso " +
                        format_bytes(number(image, "tso_code_bytes")));
   list.add("translator", text(image, "translator_build"));
-  list.add("host features", bit_names(number(image, "host_features"), kFeatureNames));
+  const uint64_t host = number(image, "host_features");
+  list.add("host features", bit_names(host & ((uint64_t{1} << proto::kTscShiftBit) - 1), kFeatureNames));
+  list.add("TSC", "the counter shifted by " + std::to_string(host >> proto::kTscShiftBit));
   list.add("options", bit_names(number(image, "code_options"), kOptionNames));
   list.add("origin", text(image, "origin"));
   list.add("made", local_time(number(image, "created_at")));

@@ -6,7 +6,7 @@
 namespace phybin::daemon {
 namespace {
 
-// Bits of ImageHeader::host_features, from the lowest.
+// Bits of ImageHeader::host_features, from the lowest; the highest are the TSC's shift.
 constexpr const char* kFeatures[] = {"crc32", "aes",    "pmull", "sha1",  "sha2",   "lse",
                                      "lrcpc", "lrcpc2", "lse2",  "flagm", "flagm2", "frintts"};
 
@@ -28,13 +28,14 @@ std::vector<std::string> compile_command(const std::string& compiler, const Imag
                                     "--output",
                                     "-"};
   std::string features;
-  uint32_t unknown = key.features;
+  uint32_t unknown = key.features & ((1u << proto::kTscShiftBit) - 1);
   for (size_t bit = 0; bit != std::size(kFeatures); ++bit) {
     if ((key.features >> bit & 1) == 0) continue;
     unknown &= ~(1u << bit);
     features += (features.empty() ? "" : ",") + std::string(kFeatures[bit]);
   }
   words.push_back("--host-features=" + (features.empty() ? "none" : features));
+  words.push_back("--tsc-shift=" + std::to_string(key.features >> proto::kTscShiftBit));
   uint32_t options = key.options;
   for (const OptionName& known : kOptions) {
     if ((options & known.bit) != 0) words.emplace_back(known.option);

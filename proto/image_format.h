@@ -23,8 +23,8 @@ inline constexpr uint64_t kMaxVariantCodeBytes = 64 << 20;
 // Larger modules have none; addresses in the text are 32-bit numbers here, and ADRP reaches everything near it.
 inline constexpr uint64_t kMaxImageTextBytes = uint64_t{1} << 30;
 
-// Bit 31 of the entry points that an image is made from, which are offsets in the module's file: not an entry point, but
-// an instruction whose ordered accesses are unaligned often. Code that holds it has barriers in their place.
+// Bit 31 of the entry points that an image is made from, which are offsets in the module's file: not an entry point,
+// but an instruction whose ordered accesses are unaligned often. Code that holds it has barriers in their place.
 inline constexpr uint32_t kUnalignedAccess = uint32_t{1} << 31;
 
 using Digest = uint8_t[32];  // SHA-256
@@ -83,7 +83,7 @@ struct ImageHeader {
   // Identity: what the image was made from and for.
   Digest module_digest;     // of the whole ELF file
   Digest translator_build;  // of the translator's sources and flags
-  uint32_t host_features;   // HostFeatures as bits, in the order of its fields
+  uint32_t host_features;   // HostFeatures as bits, in the order of its fields; from kTscShiftBit on, tsc_shift
   uint32_t code_options;    // CodeOptionBits
   uint64_t module_bytes;    // size of the ELF file
   // Where the module's executable segment is: the image is attached when that segment is mapped like this.
@@ -99,6 +99,9 @@ struct ImageHeader {
   ImageVariant variants[kVariants];
   Digest content_digest;  // of the file with this field zero
 };
+
+// HostFeatures::tsc_shift are the highest bits of ImageHeader::host_features, from this one on.
+inline constexpr unsigned kTscShiftBit = 27, kMostTscShift = 31;
 
 // What of CodeOptions (translator/host_features.h) is part of an image's identity. The memory model is not: an image
 // holds both.

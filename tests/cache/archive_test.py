@@ -97,6 +97,17 @@ class RoundTrip(Archives):
         again = second.json("cache", "import", path)
         self.assertEqual((again["images"], again["present"], again["new_entry_points"]), (0, 1, 0))
 
+    def test_images_stay_those_of_their_machines(self):
+        """Those for another counter go over too, and stay what they are."""
+        first, second, program = self.machines()
+        features = 31 << 27 | 1
+        self.make_image(first, program, features=features)
+        self.assertEqual(second.json("cache", "import", self.export(first))["images"], 2)
+        self.assertCountEqual([image["host_features"] for image in self.images(second)], [0, features])
+        for wanted, count in ((features, 1), (0, 1), (1, 0), (30 << 27 | 1, 0)):
+            self.worker(second, program).close()  # shows the program
+            self.assertEqual(len(self.offered(second, program, features=wanted)), count, wanted)
+
     def test_a_module_that_is_at_hand_is_translated_again(self):
         first, second, program = self.machines()
         path = self.export(first)

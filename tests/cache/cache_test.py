@@ -54,6 +54,7 @@ class ListAndShow(Cache):
         text = daemon.ctl("cache", "show", image["id"], check=0).stdout
         self.assertIn(f"module:           {program}\n", text)
         self.assertIn("host features:    none\n", text)
+        self.assertIn("TSC:              the counter shifted by 0\n", text)
         missing = daemon.ctl("cache", "show", 999)
         self.assertEqual((missing.returncode, missing.stderr), (1, "phybinctl: there is no image 999\n"))
 

@@ -12,6 +12,8 @@ import unittest
 from cache_daemon import BUILD_ID, DaemonTest, entry_points, meet
 from phybind import IMAGES, MODULE, file_key
 
+TSC_SHIFT = 27  # from this bit on, the host features are a number
+
 
 class Offers(DaemonTest):
     def test_made_and_offered(self):
@@ -48,17 +50,18 @@ class Offers(DaemonTest):
         program = self.program(daemon)
         self.make_image(daemon, program)
         self.assertEqual(len(self.offered(daemon, program)), 1)
-        for other in ({"build": bytes(32)}, {"features": 1}, {"options": 1}, {"options": 2}):
+        for other in ({"build": bytes(32)}, {"features": 1}, {"features": 4 << TSC_SHIFT}, {"options": 1},
+                      {"options": 2}):
             self.assertEqual(self.offered(daemon, program, **other), [], other)
 
     def test_features_and_options_reach_the_compiler(self):
         daemon = self.daemon()
         program = self.program(daemon)
-        for features, options in ((0, 0), (0b100001, 1), (0xfff, 3)):
+        for features, options in ((0, 0), (0b100001, 1), (6 << TSC_SHIFT | 0b10, 0), (31 << TSC_SHIFT | 0xfff, 3)):
             self.make_image(daemon, program, features=features, options=options)
             header = os.pread(self.offered(daemon, program, features=features, options=options)[0], 256, 0)
             self.assertEqual(struct.unpack_from("<II", header, 80), (features, options))
-        self.assertEqual(self.jobs(daemon), (3, 0))
+        self.assertEqual(self.jobs(daemon), (4, 0))
 
     def test_module_of_a_running_worker(self):
         daemon = self.daemon()

@@ -69,6 +69,7 @@ HostFeatures all_features() {
   HostFeatures host;
   host.crc32 = host.aes = host.pmull = host.sha1 = host.sha2 = true;
   host.lse = host.lrcpc = host.lrcpc2 = host.lse2 = host.flagm = host.flagm2 = host.frintts = true;
+  host.tsc_shift = 6;
   return host;
 }
 

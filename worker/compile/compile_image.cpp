@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <new>
 #include <string>
@@ -25,8 +26,8 @@ constexpr uint64_t kMaxModuleBytes = UINT32_MAX;
 constexpr uint64_t kMaxEntriesBytes = 256 << 20;
 
 constexpr char kUsage[] =
-    "--compile-image MODULE --entries FILE --output FILE [--host-features=NAME,...|none] [--fast-math] "
-    "[--no-sse-check] [--only-reachable], or --translator-build";
+    "--compile-image MODULE --entries FILE --output FILE [--host-features=NAME,...|none] [--tsc-shift=N] "
+    "[--fast-math] [--no-sse-check] [--only-reachable], or --translator-build";
 
 struct FeatureName {
   std::string_view name;
@@ -63,7 +64,9 @@ struct Request {
 };
 
 bool read_features(std::string_view list, HostFeatures& host) {
+  const uint8_t tsc_shift = host.tsc_shift;
   host = {};
+  host.tsc_shift = tsc_shift;
   if (list == "none") return true;
   while (!list.empty()) {
     const size_t end = std::min(list.find(','), list.size());
@@ -77,6 +80,11 @@ bool read_features(std::string_view list, HostFeatures& host) {
     list.remove_prefix(std::min(end + 1, list.size()));
   }
   return true;
+}
+
+bool read_tsc_shift(std::string_view text, HostFeatures& host) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), host.tsc_shift);
+  return error == std::errc{} && end == text.data() + text.size() && host.tsc_shift <= proto::kMostTscShift;
 }
 
 // An option's value stands behind "=" or is the next argument.
@@ -112,6 +120,8 @@ Request read_arguments(int count, char* const* arguments, const HostFeatures& ho
       request.output = value;
     } else if (name == "--host-features") {
       if (!read_features(value, request.input.host)) request.error = "unknown host feature in " + std::string(value);
+    } else if (name == "--tsc-shift") {
+      if (!read_tsc_shift(value, request.input.host)) request.error = "--tsc-shift: not a number from 0 to 31";
     } else {
       request.error = "unknown option " + std::string(name);
     }

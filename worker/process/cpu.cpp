@@ -34,6 +34,7 @@ HostFeatures detect_host_features() {
   features.flagm = caps & kFlagM;
   features.flagm2 = caps2 & kFlagM2;
   features.frintts = caps2 & kFrint;
+  features.tsc_shift = tsc_shift_for(runtime::counter_frequency());
   return features;
 }
 

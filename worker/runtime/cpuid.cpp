@@ -207,7 +207,7 @@ CpuidResult cpuid(uint32_t leaf, uint32_t subleaf) {
     case 0xb:
       return topology(subleaf, allowed_cpus());
     case 0x15:  // TSC frequency = ecx * ebx / eax
-      return {1, 1, static_cast<uint32_t>(tsc_frequency()), 0};
+      return {1, 1u << config.host.tsc_shift, counter_frequency(), 0};
     case 0x16:
       return {static_cast<uint32_t>(tsc_frequency() / 1000000), static_cast<uint32_t>(tsc_frequency() / 1000000), 100,
               0};
@@ -242,30 +242,18 @@ unsigned allowed_cpus() { return std::max(count_cpus(allowed_set(), CPU_SETSIZE)
 
 uint32_t cpuid_1_edx() { return feature_bits<1, kEdx>() | (allowed_cpus() > 1 ? 1u << 28 : 0); }
 
-namespace {
-
-uint64_t counter_frequency() {
+uint32_t counter_frequency() {
   uint64_t frequency;
   asm volatile("mrs %0, cntfrq_el0" : "=r"(frequency));
-  return frequency;
+  return static_cast<uint32_t>(frequency);  // the upper half is reserved
 }
 
-// How many guest ticks one counter tick makes.
-uint64_t tsc_multiple() {
-  constexpr uint64_t kLeastFrequency = 1000000000;
-  static const uint64_t multiple = (kLeastFrequency + counter_frequency() - 1) / counter_frequency();
-  return multiple;
-}
-
-}  // namespace
-
-uint64_t tsc_scale() { return tsc_multiple() << 32; }
-uint64_t tsc_frequency() { return tsc_multiple() * counter_frequency(); }
+uint64_t tsc_frequency() { return uint64_t{counter_frequency()} << config.host.tsc_shift; }
 
 uint64_t read_tsc() {
   uint64_t count;
   asm volatile("isb\n mrs %0, cntvct_el0" : "=r"(count)::"memory");
-  return count * tsc_multiple();
+  return count << config.host.tsc_shift;
 }
 
 }  // namespace phybin::runtime

@@ -40,9 +40,9 @@ unsigned allowed_cpus();
 
 // ---- Time stamp counter -----------------------------------------------------------------------------------------
 
-// Guest ticks per tick of the host's counter, 32.32 fixed point: an integer multiple that makes at least 1 GHz.
-uint64_t tsc_scale();
-uint64_t tsc_frequency();  // guest ticks per second
+uint32_t counter_frequency();  // of the host, ticks per second
+// Of the guest; HostFeatures::tsc_shift says how it follows from the host's.
+uint64_t tsc_frequency();  // ticks per second
 uint64_t read_tsc();
 
 }  // namespace phybin::runtime

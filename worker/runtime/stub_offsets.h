@@ -7,8 +7,8 @@
 #define STATE_AF 56
 #define STATE_HOST_SP 64
 #define STATE_SHADOW 72
-#define STATE_MXCSR 88
-#define STATE_FPCR 92
+#define STATE_MXCSR 80
+#define STATE_FPCR 84
 #define STATE_LOOKUP 448
 #define STATE_GPR (STATE_LOOKUP + (16 << LOOKUP_MASK_BITS))
 #define STATE_XMM (STATE_GPR + 128)

@@ -105,7 +105,6 @@ GuestState* create_thread_state() {
   thread->shadow_top = reinterpret_cast<uint64_t>(shadow) + shadow_stack_bytes() - page - 2 * sizeof(LookupEntry);
   for (unsigned i = 0; i < static_cast<unsigned>(Stub::kCount); ++i)
     thread->state.stubs[i] = reinterpret_cast<uint64_t>(kStubAddresses[i]);
-  thread->state.tsc_scale = tsc_scale();
   phybin_x87_fninit(reinterpret_cast<x87::X87State*>(thread->state.x87), 0, 0);
   thread->guest_mask = inherited_mask();
   thread->code_index = code_index_for_stubs();

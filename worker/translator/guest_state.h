@@ -53,7 +53,6 @@ struct alignas(16) GuestState {
   uint64_t af_raw = 0;
   uint64_t host_sp = 0;       // stack of the worker's own code on this thread
   uint64_t shadow_stack = 0;  // x27 while outside translated code
-  uint64_t tsc_scale = 0;     // guest ticks per counter tick, 32.32 fixed point
   uint32_t mxcsr = 0x1f80;    // control bits and the exception flags already collected from FPSR
   uint32_t fpcr = 0;          // host FPCR that goes with mxcsr
   uint64_t stubs[static_cast<unsigned>(Stub::kCount)] = {};

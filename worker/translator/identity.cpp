@@ -1,6 +1,8 @@
 // See identity.h.
 #include "worker/translator/identity.h"
 
+#include <iterator>
+
 #include "translator_build.h"
 
 namespace phybin {
@@ -12,14 +14,15 @@ constexpr bool HostFeatures::*kFeatures[] = {
     &HostFeatures::sha2,  &HostFeatures::lse,   &HostFeatures::lrcpc,  &HostFeatures::lrcpc2,
     &HostFeatures::lse2,  &HostFeatures::flagm, &HostFeatures::flagm2, &HostFeatures::frintts,
 };
-static_assert(sizeof(HostFeatures) == sizeof kFeatures / sizeof kFeatures[0]);
+static_assert(sizeof(HostFeatures) == std::size(kFeatures) + sizeof(HostFeatures::tsc_shift));
+static_assert(std::size(kFeatures) <= proto::kTscShiftBit);
 
 }  // namespace
 
 extern const proto::Digest kTranslatorBuild = PHYBIN_TRANSLATOR_BUILD;
 
 uint32_t host_feature_bits(const HostFeatures& host) {
-  uint32_t bits = 0, bit = 1;
+  uint32_t bits = static_cast<uint32_t>(host.tsc_shift) << proto::kTscShiftBit, bit = 1;
   for (auto feature : kFeatures) {
     if (host.*feature) bits |= bit;
     bit <<= 1;
@@ -29,6 +32,7 @@ uint32_t host_feature_bits(const HostFeatures& host) {
 
 HostFeatures host_features_of(uint32_t bits) {
   HostFeatures host;
+  host.tsc_shift = static_cast<uint8_t>(bits >> proto::kTscShiftBit);
   for (auto feature : kFeatures) {
     host.*feature = (bits & 1) != 0;
     bits >>= 1;

@@ -22,6 +22,7 @@ HEADER_FIELDS = {
     "code_bytes": (176, "Q"), "first_slot": (184, "Q"), "slot_pairs": (192, "Q"), "places_offset": (200, "Q"),
     "places": (208, "Q"), "entries": (216, "Q"),
 }
+TSC_SHIFT_BIT = 27  # proto::kTscShiftBit
 UNALIGNED_ACCESS = 1 << 31  # proto::kUnalignedAccess
 
 
@@ -394,7 +395,7 @@ def late_images(bench: Bench):
 
 
 def other_options(bench: Bench):
-    """Images of other options or host features are not used."""
+    """Images of other options, host features or counters are not used."""
     with Warm(bench, [bench.program("hello")]) as run:
         run.warm_up(1)
         for option in ("--fast-math", "--no-sse-check"):
@@ -409,6 +410,16 @@ def other_options(bench: Bench):
         run.run("cold")
         run.make_images(["--host-features=lse,crc32"])
         expect(run.run("features").attached == 0, "used with other host features")
+    bench.begin()
+    with Warm(bench, [bench.program("hello")]) as run:
+        run.warm_up(1)
+        offset, kind = HEADER_FIELDS["host_features"]
+        image = next(iter(run.daemon.images.values())).read_bytes()
+        own = struct.unpack_from("<" + kind, image, offset)[0] >> TSC_SHIFT_BIT
+        for shift, used in ((own ^ 1, False), (own ^ 16, False), (own, True)):
+            run.entries.clear()
+            run.make_images([f"--tsc-shift={shift}"])
+            expect((run.run("shift").attached > 0) == used, f"shift {shift} of a counter of {own}")
 
 
 def file_changes(bench: Bench):

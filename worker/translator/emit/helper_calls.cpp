@@ -88,15 +88,7 @@ void emit_CallState(Emitter& e, const Op& op) {
   if (op.flags_def != 0) e.set_flags(FlagForm::kCanonical);
 }
 
-void emit_ReadTsc(Emitter& e, const Op& op) {
-  const Gpr d = e.def(op);
-  e.a.mrs(kScratch0, a64::SystemRegister::CNTVCT_EL0);
-  e.a.ldr(true, kScratch1, kState, static_cast<uint32_t>(offsetof(GuestState, tsc_scale)));
-  // 64 x 64 bits, 32 of them behind the point.
-  e.a.umulh(d, kScratch0, kScratch1);
-  e.a.mul(true, kScratch0, kScratch0, kScratch1);
-  e.a.extr(true, d, d, kScratch0, 32);
-}
+void emit_ReadCounter(Emitter& e, const Op& op) { e.a.mrs(e.def(op), a64::SystemRegister::CNTVCT_EL0); }
 
 // DIV and IDIV. All flags are undefined afterwards, so comparisons are free.
 void emit_Divide(Emitter& e, const Op& op) {

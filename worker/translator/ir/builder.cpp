@@ -170,7 +170,7 @@ bool Builder::is_zero_extended(ValueId value) const {
     case Opcode::kInsert:
     case Opcode::kCallHelper:
     case Opcode::kHelperResult2:
-    case Opcode::kReadTsc:
+    case Opcode::kReadCounter:
       return false;
     case Opcode::kAtomicRmw:
     case Opcode::kAtomicCas:

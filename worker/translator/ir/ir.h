@@ -166,8 +166,8 @@ enum class ResultClass : uint8_t { kNone, kInt, kVec };
   OP(HelperResult2,    Int,  "---", kSideEffect)                                                                     \
   /* Heavy helpers work on the whole guest state in memory. imm = HelperId; a, b = arguments. */                     \
   OP(CallState,        None, "ii-", kSideEffect | kCanFault | kClobbersTemps | kStateBarrier)                        \
-  /* Reads the counter behind RDTSC, in guest ticks. */                                                              \
-  OP(ReadTsc,          Int,  "---", kSideEffect)                                                                     \
+  /* The host's counter, of which RDTSC is made. */                                                                  \
+  OP(ReadCounter,      Int,  "---", kSideEffect)                                                                     \
   /* Terminators. imm = guest target. */                                                                             \
   OP(Jump,             None, "---", kSideEffect | kTerminator)                                                       \
   OP(Branch, None, "---",                                                                                            \

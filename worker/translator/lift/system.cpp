@@ -129,9 +129,12 @@ void lift_cpuid(Lifter& l) { call_state(l, StateHelper::k_cpuid); }
 void lift_rdtscp(Lifter& l) { call_state(l, StateHelper::k_rdtscp); }
 
 void lift_rdtsc(Lifter& l) {
-  const ValueId ticks = l.b.op(Opcode::kReadTsc, 64);
-  l.b.set_gpr(kRdx, l.b.op_imm(Opcode::kShiftRight, 64, ticks, 32));
-  l.b.set_gpr(kRax, l.b.op(Opcode::kMov, 32, ticks));
+  const ValueId count = l.b.op(Opcode::kReadCounter, 64);
+  const uint8_t shift = l.host.tsc_shift;
+  const ValueId low = shift == 0 ? l.b.op(Opcode::kMov, 32, count) : l.b.op_imm(Opcode::kShiftLeft, 32, count, shift);
+  const ValueId high = l.b.op(Opcode::kExtract, 32, count, kNoValue, kNoValue, 0, static_cast<uint8_t>(32 - shift));
+  l.b.set_gpr(kRax, low);
+  l.b.set_gpr(kRdx, high);
 }
 
 }  // namespace phybin::lift
