@@ -26,7 +26,7 @@ void EmitterMemory::clear() {
   cold_indirects.clear();
 }
 
-Emitter::Emitter(EmitterMemory& memory, const ir::Region& region_in, const TranslateInput& input, RegionCode& out)
+Emitter::Emitter(EmitterMemory& memory, ir::Region& region_in, const TranslateInput& input, RegionCode& out)
     : a(memory.assembler),
       region(region_in),
       options(input.options),
@@ -36,7 +36,6 @@ Emitter::Emitter(EmitterMemory& memory, const ir::Region& region_in, const Trans
       cold_indirects(memory.cold_indirects),
       out_(out),
       input_(input),
-      values_((memory.values.set_size(region_in.ops.size()), memory.values.data())),
       ops_(region_in.ops.data()),
       cold_(memory.cold) {
   memory.clear();
@@ -69,8 +68,8 @@ inline void Emitter::finish_op(const Op& op) {
     borrowed_int_ = borrowed_vec_ = 0;
   }
   // A result that nobody reads (an atomic whose old value is not wanted).
-  const Value& result = values_[current_];
-  if (result.remaining == 0 && result.where != Where::kNowhere && op.home == 0xff) release(current_);
+  const Op& result = ops_[current_];
+  if (result.uses == 0 && result.where != Where::kNowhere && op.home == 0xff) release(current_);
 }
 
 void Emitter::emit_block(int index) {
@@ -81,30 +80,28 @@ void Emitter::emit_block(int index) {
   logic_value_ = kNoValue;
   sunk_pf_ = kNoValue;
   sunk_af_ = 0;
-  static_cast<RegisterTables&>(*this) = RegisterTables{};
-  const Op* const ops = ops_;
-  Value* const values = values_;
+  static_cast<IntegerTables&>(*this) = IntegerTables{};
+  if (vec_touched_) static_cast<VectorTables&>(*this) = VectorTables{};
+  Op* const ops = ops_;
   const bool note = input_.note_instructions;
   const unsigned last = block.last;
-  // All of them first: an operation may give a register to a later one's value (pairs of POP).
-  for (unsigned i = block.first; i < last; ++i) values[i] = {Where::kNowhere, 0, ops[i].uses, 0};
   for (unsigned i = block.first; i < last; ++i) {
-    const Op& op = ops[i];
+    Op& op = ops[i];
     if (op.dead) continue;
     if (note) note_instruction(op.instruction);
     // The most frequent ones are nothing but bookkeeping.
     if (op.code == Opcode::kGetGpr) {
-      values[i].where = Where::kHome;
-      values[i].reg = op.aux;
+      op.where = Where::kHome;
+      op.reg = op.aux;
       home_[op.aux] = static_cast<ValueId>(i);
       continue;
     }
-    if (op.code == Opcode::kSetGpr && values[op.a].where == Where::kHome && values[op.a].reg == op.aux) {
+    if (op.code == Opcode::kSetGpr && ops[op.a].where == Where::kHome && ops[op.a].reg == op.aux) {
       drop_read(op.a);
       continue;
     }
     if (op.code == Opcode::kConst || op.code == Opcode::kGuestAddress) {
-      values[i].where = Where::kConst;
+      op.where = Where::kConst;
       continue;
     }
     current_ = static_cast<uint16_t>(i);

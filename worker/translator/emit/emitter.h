@@ -84,20 +84,12 @@ struct ColdIndirect {
   bool is_return;
 };
 
-// Where a value is during the walk.
-enum class Where : uint8_t { kNowhere, kHome, kTemp, kConst, kSpill, kOffset, kPf };
-struct Value {
-  Where where = Where::kNowhere;
-  uint8_t reg = 0;         // guest register (kHome, kOffset), host register (kTemp), slot (kSpill)
-  uint16_t remaining = 0;  // reads still to come
-  int32_t offset = 0;      // kOffset: value = home of reg + offset, 64-bit
-};
+using ir::Where;
 
 // Memory that is kept from one translation to the next, because allocating it would cost as much as using it.
 struct EmitterMemory {
   a64::CodeBuffer buffer;
   a64::Assembler assembler{buffer};
-  FlatArray<Value> values;
   std::vector<ColdPath> cold;
   std::vector<DeferredEdge> deferred_edges;
   std::vector<ColdExit> cold_exits;
@@ -107,23 +99,27 @@ struct EmitterMemory {
 };
 
 // What is where at a point of a block.
-struct RegisterTables {
+struct IntegerTables {
   std::array<ir::ValueId, 16> home_{};  // value that lives in a guest register's home
-  std::array<ir::ValueId, 16> vec_home_{};
-  std::array<ir::ValueId, 16> vec_copy_{};  // value of another register that this home holds a copy of
-  std::array<ir::ValueId, 32> temp_{};      // value in an integer temporary
-  std::array<ir::ValueId, 32> vec_temp_{};
+  std::array<ir::ValueId, kIntTemps> temp_{};
   std::array<ir::ValueId, 8> spill_{};
-  std::array<ir::ValueId, 16> vec_spill_{};
   uint32_t free_int_ = kAllIntTemps, free_vec_ = kAllVecTemps;  // bit per host register
   uint32_t borrowed_int_ = 0, borrowed_vec_ = 0;                // temporary() of this expansion
   uint32_t pinned_int_ = 0, pinned_vec_ = 0;                    // registers handed out for operands of this expansion
   unsigned offsets_ = 0;                                        // values that live as an offset from a home
 };
+struct VectorTables {
+  std::array<ir::ValueId, 16> vec_home_{};
+  std::array<ir::ValueId, 16> vec_copy_{};  // value of another register that this home holds a copy of
+  std::array<ir::ValueId, 32> vec_temp_{};
+  std::array<ir::ValueId, 16> vec_spill_{};
+  bool vec_touched_ = false;  // something stands in these tables
+};
 
-class Emitter : private RegisterTables {
+class Emitter : private IntegerTables, private VectorTables {
  public:
-  Emitter(EmitterMemory& memory, const ir::Region& region, const TranslateInput& input, RegionCode& out);
+  // The walk keeps its books in the region's operations: where each value is, how often it is still read.
+  Emitter(EmitterMemory& memory, ir::Region& region, const TranslateInput& input, RegionCode& out);
 
   // Emits the whole region. False when a branch does not reach or registers ran out: translate a smaller region.
   bool run();
@@ -135,7 +131,7 @@ class Emitter : private RegisterTables {
 
   // ---- Operands and results -----------------------------------------------------------------------------------
   a64::Gpr use(ir::ValueId value) {
-    const Value& v = values_[value];
+    const ir::Op& v = ops_[value];
     return v.where == Where::kHome ? gpr_home(v.reg) : use_elsewhere(value);
   }
   // The same, but register 31 for the constant 0: only where 31 means the zero register.
@@ -145,15 +141,15 @@ class Emitter : private RegisterTables {
   int64_t constant(ir::ValueId value) const { return ops_[value].imm; }
   // True for a kGuestAddress that is in no register.
   bool is_unloaded_address(ir::ValueId value) const {
-    return ops_[value].code == ir::Opcode::kGuestAddress && values_[value].where == Where::kConst;
+    return ops_[value].code == ir::Opcode::kGuestAddress && ops_[value].where == Where::kConst;
   }
-  uint16_t reads_left(ir::ValueId value) const { return values_[value].remaining; }
+  uint16_t reads_left(ir::ValueId value) const { return ops_[value].uses; }
   a64::Gpr def(const ir::Op& op);
   a64::Vec def_vec(const ir::Op& op);
   // True when nobody reads the value that this operation defines (its flags may be wanted all the same).
   static bool unused(const ir::Op& op) { return op.uses == 0; }
   // True when `value` is not read after the current operation.
-  bool dies_here(ir::ValueId value) const { return values_[value].remaining == occurrences(ops_[current_], value); }
+  bool dies_here(ir::ValueId value) const { return ops_[value].uses == occurrences(ops_[current_], value); }
   // A temporary for this expansion alone.
   a64::Gpr temporary();
   a64::Vec temporary_vec();
@@ -265,11 +261,11 @@ class Emitter : private RegisterTables {
   void finish_op(const ir::Op& op);
   void drop_read(ir::ValueId value) {
     if (value == ir::kNoValue) return;
-    Value& v = values_[value];
-    if (--v.remaining == 0 && v.where != Where::kNowhere) release(value, v);
+    ir::Op& v = ops_[value];
+    if (--v.uses == 0 && v.where != Where::kNowhere) release(value, v);
   }
   // Takes the register away from a value that nobody reads any more.
-  void release(ir::ValueId value, Value& v) {
+  void release(ir::ValueId value, ir::Op& v) {
     if (v.where == Where::kHome && home_[v.reg] == value) {  // mostly
       home_[v.reg] = ir::kNoValue;
       v.where = Where::kNowhere;
@@ -287,8 +283,8 @@ class Emitter : private RegisterTables {
   void free_dying_operands(const ir::Op& op) {
     const auto free_if_dying = [&](ir::ValueId value) {
       if (value == ir::kNoValue) return;
-      Value& v = values_[value];
-      if (v.where != Where::kNowhere && v.remaining == occurrences(op, value)) release(value, v);
+      ir::Op& v = ops_[value];
+      if (v.where != Where::kNowhere && v.uses == occurrences(op, value)) release(value, v);
     };
     free_if_dying(op.a);
     free_if_dying(op.b);
@@ -317,8 +313,7 @@ class Emitter : private RegisterTables {
 
   RegionCode& out_;
   const TranslateInput& input_;
-  Value* const values_;  // of the operations of the present block
-  const ir::Op* const ops_;
+  ir::Op* const ops_;
   FlagForm flag_form_ = FlagForm::kCanonical;
   ir::ValueId logic_value_ = ir::kNoValue;
   // SetPf and SetAf that wait for the edges of the block.

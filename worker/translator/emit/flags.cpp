@@ -267,7 +267,7 @@ void emit_SetPf(Emitter& e, const Op& op) {
     return;
   }
   e.sunk_pf_ = kNoValue;
-  if (e.values_[op.a].where == Where::kPf) return;
+  if (e.ops_[op.a].where == Where::kPf) return;
   if (e.is_constant(op.a)) {
     e.a.mov_imm(false, kPfHome, static_cast<uint32_t>(e.constant(op.a)) & 0xff);
   } else {

@@ -251,18 +251,19 @@ void emit_Const(Emitter&, const Op&) {}
 void emit_GuestAddress(Emitter&, const Op&) {}
 
 void emit_GetVec(Emitter& e, const Op& op) {
-  e.values_[e.current_].where = Where::kHome;
-  e.values_[e.current_].reg = op.aux;
+  e.ops_[e.current_].where = Where::kHome;
+  e.ops_[e.current_].reg = op.aux;
   e.vec_home_[op.aux] = e.current_;
+  e.vec_touched_ = true;
 }
 
 void emit_SetGpr(Emitter& e, const Op& op) {
-  auto& v = e.values_[op.a];
+  auto& v = e.ops_[op.a];
   if (v.where == Where::kHome && v.reg == op.aux) return;
   if (v.where == Where::kConst) {
     e.evict_home(op.aux);
     e.load_constant(gpr_home(op.aux), op.a);
-    if (v.remaining > 1) {
+    if (v.uses > 1) {
       v.where = Where::kHome;
       v.reg = op.aux;
       e.home_[op.aux] = op.a;
@@ -272,7 +273,7 @@ void emit_SetGpr(Emitter& e, const Op& op) {
   const Gpr from = e.use(op.a);
   e.evict_home(op.aux);
   e.a.mov(true, gpr_home(op.aux), from);
-  if (v.remaining <= 1) return;
+  if (v.uses <= 1) return;
   if (v.where == Where::kTemp) {
     // Further reads take the home; the temporary is free.
     e.temp_[v.reg] = kNoValue;
@@ -284,13 +285,14 @@ void emit_SetGpr(Emitter& e, const Op& op) {
 }
 
 void emit_SetVec(Emitter& e, const Op& op) {
-  auto& v = e.values_[op.a];
+  auto& v = e.ops_[op.a];
   if (v.where == Where::kHome && v.reg == op.aux) return;
   const Vec from = e.use_vec(op.a);
   e.evict_vec_home(op.aux);
   e.a.vmov(true, vec_home(op.aux), from);
+  e.vec_touched_ = true;
   e.vec_copy_[op.aux] = v.where == Where::kHome ? op.a : kNoValue;
-  if (v.where == Where::kTemp && v.remaining > 1) {
+  if (v.where == Where::kTemp && v.uses > 1) {
     e.vec_temp_[v.reg] = kNoValue;
     e.free_vec_ |= 1u << v.reg;
     v.where = Where::kHome;

@@ -38,7 +38,7 @@ uint32_t spill_offset(unsigned slot) { return static_cast<uint32_t>(offsetof(Gue
 }  // namespace
 
 void Emitter::release(ValueId value) {
-  Value& v = values_[value];
+  Op& v = ops_[value];
   const bool vec = is_vec(value);
   switch (v.where) {
     case Where::kTemp:
@@ -46,7 +46,8 @@ void Emitter::release(ValueId value) {
         free_vec_ |= 1u << v.reg;
         vec_temp_[v.reg] = kNoValue;
       } else {
-        free_int_ |= (1u << v.reg) & kAllIntTemps;  // x29: def_in_pf
+        if (v.reg >= kIntTemps) break;  // def_in_pf
+        free_int_ |= 1u << v.reg;
         temp_[v.reg] = kNoValue;
       }
       break;
@@ -79,8 +80,8 @@ a64::Gpr Emitter::allocate() {
         if (spill_[slot] != kNoValue) continue;
         a.str(true, static_cast<a64::Gpr>(r), kState, spill_offset(slot));
         spill_[slot] = victim;
-        values_[victim].where = Where::kSpill;
-        values_[victim].reg = static_cast<uint8_t>(slot);
+        ops_[victim].where = Where::kSpill;
+        ops_[victim].reg = static_cast<uint8_t>(slot);
         temp_[r] = kNoValue;
         free_int_ |= 1u << r;
         break;
@@ -99,6 +100,7 @@ a64::Gpr Emitter::allocate() {
 }
 
 a64::Vec Emitter::allocate_vec() {
+  vec_touched_ = true;
   if (free_vec_ == 0) {
     for (unsigned r = kFirstVecTemp; r < kFirstVecTemp + kVecTemps; ++r) {
       const ValueId victim = vec_temp_[r];
@@ -108,8 +110,8 @@ a64::Vec Emitter::allocate_vec() {
         a.str_v(a64::kQ, static_cast<a64::Vec>(r), kState,
                 static_cast<uint32_t>(offsetof(GuestState, vec_spill) + slot * 16));
         vec_spill_[slot] = victim;
-        values_[victim].where = Where::kSpill;
-        values_[victim].reg = static_cast<uint8_t>(slot);
+        ops_[victim].where = Where::kSpill;
+        ops_[victim].reg = static_cast<uint8_t>(slot);
         vec_temp_[r] = kNoValue;
         free_vec_ |= 1u << r;
         break;
@@ -140,7 +142,7 @@ a64::Vec Emitter::temporary_vec() {
 }
 
 a64::Gpr Emitter::use_elsewhere(ValueId value) {
-  Value& v = values_[value];
+  Op& v = ops_[value];
   switch (v.where) {
     case Where::kHome:
       return gpr_home(v.reg);
@@ -188,12 +190,12 @@ a64::Gpr Emitter::use_elsewhere(ValueId value) {
 }
 
 a64::Gpr Emitter::use_or_zero(ValueId value) {
-  if (is_constant(value) && values_[value].where == Where::kConst && constant(value) == 0) return a64::kZr;
+  if (is_constant(value) && ops_[value].where == Where::kConst && constant(value) == 0) return a64::kZr;
   return use(value);
 }
 
 a64::Vec Emitter::use_vec(ValueId value) {
-  Value& v = values_[value];
+  Op& v = ops_[value];
   switch (v.where) {
     case Where::kHome:
       return vec_home(v.reg);
@@ -222,9 +224,9 @@ bool Emitter::leave_home(unsigned guest_reg) {
   const ValueId old = home_[guest_reg];
   if (old == kNoValue) return false;
   home_[guest_reg] = kNoValue;
-  Value& v = values_[old];
+  Op& v = ops_[old];
   if (v.where != Where::kHome || v.reg != guest_reg) return false;  // this was a copy
-  if (v.remaining == 0) {
+  if (v.uses == 0) {
     v.where = Where::kNowhere;
     return false;
   }
@@ -245,13 +247,13 @@ bool Emitter::leave_home(unsigned guest_reg) {
 void Emitter::move_from_home(unsigned guest_reg) {
   if (offsets_ != 0) {
     for (ValueId v = this_block().first; v < current_; ++v) {
-      const Value& value = values_[v];
-      if (value.where == Where::kOffset && value.reg == guest_reg && value.remaining > 0) use(v);
+      const Op& value = ops_[v];
+      if (value.where == Where::kOffset && value.reg == guest_reg && value.uses > 0) use(v);
     }
   }
   const ValueId old = home_[guest_reg];
   if (!leave_home(guest_reg)) return;
-  Value& v = values_[old];
+  Op& v = ops_[old];
   const a64::Gpr reg = allocate();
   a.mov(true, reg, gpr_home(guest_reg));
   v.where = Where::kTemp;
@@ -263,21 +265,21 @@ void Emitter::shift_home(unsigned guest_reg, int64_t delta) {
   if (delta < -2048 || delta > 2048) return evict_home(guest_reg);
   if (offsets_ != 0) {
     for (ValueId v = this_block().first; v < current_; ++v) {
-      Value& value = values_[v];
-      if (value.where != Where::kOffset || value.reg != guest_reg || value.remaining == 0) continue;
-      value.offset -= static_cast<int32_t>(delta);
+      Op& value = ops_[v];
+      if (value.where != Where::kOffset || value.reg != guest_reg || value.uses == 0) continue;
+      value.offset = static_cast<int16_t>(value.offset - delta);
       if (value.offset < -4095 || value.offset > 4095) {
-        value.offset += static_cast<int32_t>(delta);
+        value.offset = static_cast<int16_t>(value.offset + delta);
         use(v);
       }
     }
   }
   const ValueId old = home_[guest_reg];
   if (!leave_home(guest_reg)) return;
-  Value& v = values_[old];
+  Op& v = ops_[old];
   v.where = Where::kOffset;
   v.reg = static_cast<uint8_t>(guest_reg);
-  v.offset = static_cast<int32_t>(-delta);
+  v.offset = static_cast<int16_t>(-delta);
   ++offsets_;
 }
 
@@ -285,8 +287,8 @@ void Emitter::evict_vec_home(unsigned guest_reg) {
   const ValueId old = vec_home_[guest_reg];
   if (old == kNoValue) return;
   vec_home_[guest_reg] = kNoValue;
-  Value& v = values_[old];
-  if (v.remaining == 0) {
+  Op& v = ops_[old];
+  if (v.uses == 0) {
     v.where = Where::kNowhere;
     return;
   }
@@ -300,30 +302,28 @@ void Emitter::evict_vec_home(unsigned guest_reg) {
 // CASAL takes the expected value and returns the old one in the same register: that can be RAX's home.
 bool Emitter::exchanges_in_place(const Op& op) const {
   if (op.code != Opcode::kAtomicCas || !host.lse || op.home == 0xff) return false;
-  const auto at_home = [&](ValueId value) {
-    return values_[value].where == Where::kHome && values_[value].reg == op.home;
-  };
+  const auto at_home = [&](ValueId value) { return ops_[value].where == Where::kHome && ops_[value].reg == op.home; };
   return at_home(op.b) && !at_home(op.a) && !at_home(op.c);
 }
 
 a64::Gpr Emitter::def(const Op& op) {
   if ((ir::traits(op.code) & (ir::kEarlyClobber | ir::kTied)) != 0) return def_special(op);
   if (op.uses == 1 && pf_follows(current_)) {
-    values_[current_].where = Where::kPf;
+    ops_[current_].where = Where::kPf;
     return kPfHome;
   }
   if (op.home == 0xff) {
     free_dying_operands(op);
     const a64::Gpr reg = allocate();
-    values_[current_].where = Where::kTemp;
-    values_[current_].reg = reg;
+    ops_[current_].where = Where::kTemp;
+    ops_[current_].reg = reg;
     temp_[reg] = current_;
     return reg;
   }
   if (offsets_ != 0 || home_[op.home] != kNoValue) leave_home_to(op);
   home_[op.home] = current_;
-  values_[current_].where = Where::kHome;
-  values_[current_].reg = op.home;
+  ops_[current_].where = Where::kHome;
+  ops_[current_].reg = op.home;
   return gpr_home(op.home);
 }
 
@@ -332,7 +332,7 @@ void Emitter::leave_home_to(const Op& op) {
   const ValueId old = home_[op.home];
   if (old != kNoValue && dies_here(old)) {
     home_[op.home] = kNoValue;
-    values_[old].where = Where::kNowhere;
+    ops_[old].where = Where::kNowhere;
   }
   const bool moves_by_constant = old != kNoValue && op.a == old && op.b == kNoValue && op.width == 64 &&
                                  (op.code == Opcode::kAdd || op.code == Opcode::kSub || op.code == Opcode::kLea);
@@ -348,19 +348,19 @@ a64::Gpr Emitter::def_special(const Op& op) {
   const bool early = clobbers_early(op, host) && !exchanges_in_place(op);
   const bool tied = (ir::traits(op.code) & ir::kTied) != 0;
   if (op.uses == 1 && !early && !tied && pf_follows(current_)) {
-    values_[current_].where = Where::kPf;
+    ops_[current_].where = Where::kPf;
     return kPfHome;
   }
   bool take_home = op.home != 0xff;
   if (take_home && early) {
     for (const ValueId operand : {op.a, op.b, op.c}) {
-      if (operand != kNoValue && !is_vec(operand) && values_[operand].where == Where::kHome &&
-          values_[operand].reg == op.home) {
+      if (operand != kNoValue && !is_vec(operand) && ops_[operand].where == Where::kHome &&
+          ops_[operand].reg == op.home) {
         take_home = false;
       }
     }
   }
-  if (take_home && tied && op.b != kNoValue && values_[op.b].where == Where::kHome && values_[op.b].reg == op.home &&
+  if (take_home && tied && op.b != kNoValue && ops_[op.b].where == Where::kHome && ops_[op.b].reg == op.home &&
       op.a != op.b) {
     take_home = false;
   }
@@ -368,16 +368,16 @@ a64::Gpr Emitter::def_special(const Op& op) {
   if (tied) from = use(op.a);
   // What leaves a home goes to a register that no operand is in.
   if (!early && !tied && !take_home) free_dying_operands(op);
-  if (tied && !take_home && values_[op.a].where == Where::kTemp && dies_here(op.a) && op.b != op.a) {
+  if (tied && !take_home && ops_[op.a].where == Where::kTemp && dies_here(op.a) && op.b != op.a) {
     // The operand's own register becomes the result's.
-    const a64::Gpr reg = values_[op.a].reg;
-    values_[op.a].where = Where::kNowhere;
+    const a64::Gpr reg = ops_[op.a].reg;
+    ops_[op.a].where = Where::kNowhere;
     temp_[reg] = current_;
-    values_[current_].where = Where::kTemp;
-    values_[current_].reg = reg;
+    ops_[current_].where = Where::kTemp;
+    ops_[current_].reg = reg;
     return reg;
   }
-  Value& result = values_[current_];
+  Op& result = ops_[current_];
   a64::Gpr reg;
   if (take_home) {
     leave_home_to(op);
@@ -397,13 +397,14 @@ a64::Gpr Emitter::def_special(const Op& op) {
 }
 
 a64::Vec Emitter::def_vec(const Op& op) {
+  vec_touched_ = true;
   const bool early = clobbers_early(op, host);
   const bool tied = (ir::traits(op.code) & ir::kTied) != 0;
   bool take_home = op.home != 0xff;
   if (take_home && (early || tied)) {
     for (const ValueId operand : {op.a, op.b, op.c}) {
       if (operand == kNoValue || (tied && operand == op.a && op.a != op.b && op.a != op.c)) continue;
-      if (is_vec(operand) && values_[operand].where == Where::kHome && values_[operand].reg == op.home) {
+      if (is_vec(operand) && ops_[operand].where == Where::kHome && ops_[operand].reg == op.home) {
         take_home = false;
       }
     }
@@ -411,15 +412,15 @@ a64::Vec Emitter::def_vec(const Op& op) {
   a64::Vec from = 0;
   if (tied) from = use_vec(op.a);
   if (!early && !tied && !take_home) free_dying_operands(op);
-  if (tied && !take_home && values_[op.a].where == Where::kTemp && dies_here(op.a) && op.b != op.a && op.c != op.a) {
-    const a64::Vec reg = values_[op.a].reg;
-    values_[op.a].where = Where::kNowhere;
+  if (tied && !take_home && ops_[op.a].where == Where::kTemp && dies_here(op.a) && op.b != op.a && op.c != op.a) {
+    const a64::Vec reg = ops_[op.a].reg;
+    ops_[op.a].where = Where::kNowhere;
     vec_temp_[reg] = current_;
-    values_[current_].where = Where::kTemp;
-    values_[current_].reg = reg;
+    ops_[current_].where = Where::kTemp;
+    ops_[current_].reg = reg;
     return reg;
   }
-  Value& result = values_[current_];
+  Op& result = ops_[current_];
   a64::Vec reg;
   bool is_there = false;  // a tied operand, in the result's register
   if (take_home) {
@@ -428,7 +429,7 @@ a64::Vec Emitter::def_vec(const Op& op) {
     const ValueId old = vec_home_[op.home];
     if (old != kNoValue && dies_here(old)) {
       vec_home_[op.home] = kNoValue;
-      values_[old].where = Where::kNowhere;
+      ops_[old].where = Where::kNowhere;
     }
     evict_vec_home(op.home);
     if (!early && !tied) free_dying_operands(op);
@@ -450,8 +451,8 @@ void Emitter::def_in(const Op& op, a64::Gpr reg) {
   (void)op;
   free_int_ &= ~(1u << reg);
   temp_[reg] = current_;
-  values_[current_].where = Where::kTemp;
-  values_[current_].reg = reg;
+  ops_[current_].where = Where::kTemp;
+  ops_[current_].reg = reg;
 }
 
 bool Emitter::def_in_pf(const Op& op) {
@@ -463,7 +464,8 @@ bool Emitter::def_in_pf(const Op& op) {
   uint16_t merge = next_living(set);
   if (merge != 0 && ops_[merge].code == Opcode::kGetGpr) merge = next_living(merge);
   if (merge == 0 || ops_[merge].code != Opcode::kInsert || ops_[merge].b != current_) return false;
-  def_in(op, kPfHome);
+  ops_[current_].where = Where::kTemp;
+  ops_[current_].reg = kPfHome;
   sunk_pf_ = kNoValue;
   absorbed_ = set;
   return true;
@@ -475,7 +477,7 @@ void Emitter::spill_temporaries() {
     if (value == kNoValue) continue;
     temp_[r] = kNoValue;
     free_int_ |= 1u << r;
-    Value& v = values_[value];
+    Op& v = ops_[value];
     if (dies_here(value)) {
       v.where = Where::kNowhere;
       continue;
@@ -496,7 +498,7 @@ void Emitter::spill_temporaries() {
 }
 
 Source Emitter::source_of(ValueId value) {
-  const Value& v = values_[value];
+  const Op& v = ops_[value];
   switch (v.where) {
     case Where::kHome:
       return {Source::Kind::kRegister, gpr_home(v.reg), 0};

@@ -31,7 +31,7 @@ class Builder {
   void end_block(uint64_t fallthrough);
   void begin_instruction(uint16_t index) {
     ops_.make_room(kMostOps);
-    instruction_word_ = uint64_t{index} << 16 | uint64_t{0xff} << 32;
+    instruction_bits_ = uint64_t{index} << 48;
   }
 
   // Appends an operation; the result is its value (kNoValue when the opcode defines none).
@@ -40,15 +40,15 @@ class Builder {
                                     FlagMask flags_def = 0) {
     // Op as four words: most of it is known to the compiler.
     static_assert(offsetof(Op, width) == 2 && offsetof(Op, aux) == 3 && offsetof(Op, aux2) == 4 &&
-                  offsetof(Op, flags_def) == 5 && offsetof(Op, a) == 10 && offsetof(Op, b) == 12 &&
-                  offsetof(Op, c) == 14 && offsetof(Op, uses) == 16 && offsetof(Op, instruction) == 18 &&
-                  offsetof(Op, home) == 20 && offsetof(Op, imm) == 24);
+                  offsetof(Op, flags_def) == 5 && offsetof(Op, a) == 8 && offsetof(Op, b) == 10 &&
+                  offsetof(Op, c) == 12 && offsetof(Op, instruction) == 14 && offsetof(Op, uses) == 16 &&
+                  offsetof(Op, home) == 18 && offsetof(Op, where) == 20 && offsetof(Op, imm) == 24);
     const auto id = static_cast<ValueId>(ops_.size());
     auto* const words = reinterpret_cast<uint64_t*>(ops_.add_in_room());
     words[0] = static_cast<uint64_t>(code) | uint64_t{width} << 16 | uint64_t{aux} << 24 | uint64_t{aux2} << 32 |
                uint64_t{flags_def} << 40;
-    words[1] = uint64_t{a} << 16 | uint64_t{b} << 32 | uint64_t{c} << 48;
-    words[2] = instruction_word_;
+    words[1] = uint64_t{a} | uint64_t{b} << 16 | uint64_t{c} << 32 | instruction_bits_;
+    words[2] = uint64_t{0xff} << 16;  // home
     words[3] = static_cast<uint64_t>(imm);
     const unsigned properties = traits(code);
     if ((properties & (kCanFault | kStateBarrier)) != 0) unseen_ = 0;
@@ -119,7 +119,7 @@ class Builder {
 
   FlatArray<Op>& ops_;
   Region& region_;
-  uint64_t instruction_word_ = uint64_t{0xff} << 32;  // Op::uses, instruction and home
+  uint64_t instruction_bits_ = 0;  // Op::instruction in its place
   bool ended_ = true;
   std::array<ValueId, 16> gpr_{};
   // SetGpr of each register in `unseen_`: nothing has been able to observe it yet.

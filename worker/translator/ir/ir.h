@@ -263,6 +263,9 @@ enum class StringOp : uint8_t { kMovs, kStos, kLods, kScas, kCmps };
 enum class RepKind : uint8_t { kNone, kRep, kRepne };
 enum class TrapKind : uint8_t { kInvalidOpcode, kBreakpoint, kDivide, kGeneralProtection, kInt, kDecodeFault, kX87 };
 
+// Where a value is while the emitter walks over its block (emit/emitter.h).
+enum class Where : uint8_t { kNowhere, kHome, kTemp, kConst, kSpill, kOffset, kPf };
+
 struct Op {
   Opcode code = Opcode::kInvalid;
   uint8_t width = 0;
@@ -271,12 +274,15 @@ struct Op {
   FlagMask flags_def = 0;   // flags this operation defines
   FlagMask flags_use = 0;   // flags it reads (kReadsNzcv)
   FlagMask flags_live = 0;  // flags that somebody reads after this operation: filled in by passes/liveness
-  bool sunk = false;        // SetPf, SetAf: only the edges out of the block read it (passes/liveness)
-  bool dead = false;        // nobody needs the operation (passes/liveness)
   ValueId a = kNoValue, b = kNoValue, c = kNoValue;
-  uint16_t uses = 0;         // times the value is read by living operations (passes/liveness)
   uint16_t instruction = 0;  // index into Region::instructions of the guest instruction
-  uint8_t home = 0xff;       // guest register whose home the result is computed into, or 0xff (passes/liveness)
+  uint16_t uses = 0;      // times the value is read by living operations (passes/liveness); the emitter counts down
+  uint8_t home = 0xff;    // guest register whose home the result is computed into, or 0xff (passes/liveness)
+  bool dead : 1 = false;  // nobody needs the operation (passes/liveness)
+  bool sunk : 1 = false;  // SetPf, SetAf: only the edges out of the block read it (passes/liveness)
+  Where where = Where::kNowhere;
+  uint8_t reg = 0;     // guest register (kHome, kOffset), host register (kTemp), slot (kSpill)
+  int16_t offset = 0;  // kOffset: value = home of reg + offset, 64-bit
   int64_t imm = 0;
 };
 static_assert(sizeof(Op) == 32);
