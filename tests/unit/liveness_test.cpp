@@ -82,6 +82,55 @@ TEST_F(Liveness, ReaderInTheBlockKeepsPf) {
   EXPECT_TRUE(op(7).sunk);
 }
 
+// PF of the result (16) and AF of a sum (1), as additions name them: aux2=17; of operand a alone, as TEST does: 37.
+TEST_F(Liveness, FlagsThatArithmeticNamesWaitForTheEdges) {
+  analyse(R"(
+    block 0x1000 entry next=0x1006
+      %1 = GetGpr.64 aux=0
+      %2 = GetGpr.64 aux=1
+      %3 = Add.64 %1 %2 aux2=17 def=nzcvpa
+      Jump.0 imm=0x2000
+  )");
+  EXPECT_EQ(op(3).pf, ir::RawNeed::kAtEdges);
+  EXPECT_EQ(op(3).af, ir::RawNeed::kAtEdges);
+  EXPECT_EQ(op(3).uses, 1) << "PF is its result's";
+  EXPECT_EQ(op(1).uses, 1) << "AF follows from the sum and the other operand";
+  EXPECT_EQ(op(2).uses, 2);
+}
+
+TEST_F(Liveness, FlagsThatArithmeticNamesAreWantedByAReader) {
+  analyse(R"(
+    block 0x1000 entry next=0x1006
+      %1 = GetGpr.64 aux=0
+      %2 = GetGpr.64 aux=1
+      %3 = Add.64 %1 %2 aux2=17 def=nzcvpa
+      %4 = GetRflags.64 use=nzcvpa
+      SetGpr.64 %4 aux=0
+      %6 = Sub.64 %1 _ aux2=37 def=nzcvpa
+      Jump.0 imm=0x2000
+  )");
+  EXPECT_EQ(op(3).pf, ir::RawNeed::kAtOnce);
+  EXPECT_EQ(op(3).af, ir::RawNeed::kAtOnce);
+  EXPECT_EQ(op(1).uses, 4) << "read by the sum, for its AF, by the difference and for its PF";
+  EXPECT_EQ(op(6).pf, ir::RawNeed::kAtEdges);
+  EXPECT_EQ(op(6).af, ir::RawNeed::kNone) << "it names none";
+  EXPECT_EQ(op(6).uses, 0);
+}
+
+TEST_F(Liveness, FlagsThatArithmeticNamesAreDeadWhenRedefined) {
+  analyse(R"(
+    block 0x1000 entry next=0x1006
+      %1 = GetGpr.64 aux=0
+      %2 = GetGpr.64 aux=1
+      %3 = Add.64 %1 %2 aux2=17 def=nzcvpa
+      %4 = And.64 %1 %2 aux2=21 def=nzcvpa
+      Jump.0 imm=0x2000
+  )");
+  EXPECT_TRUE(op(3).dead);
+  EXPECT_EQ(op(3).pf, ir::RawNeed::kNone);
+  EXPECT_EQ(op(3).af, ir::RawNeed::kNone);
+}
+
 TEST_F(Liveness, VariableShiftKeepsOlderFlagsAlive) {
   analyse(R"(
     block 0x1000 entry next=0x1006

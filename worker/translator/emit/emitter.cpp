@@ -112,8 +112,16 @@ void Emitter::emit_block(int index) {
         (op.flags_live & ~op.flags_def & kRaw) != 0) {
       make_canonical();
     }
-    if (i != absorbed_) kEmit[static_cast<unsigned>(op.code)](*this, op);
-    finish_op(op);
+    if (op.pf == ir::RawNeed::kNone && op.af == ir::RawNeed::kNone) {
+      if (i != absorbed_) kEmit[static_cast<unsigned>(op.code)](*this, op);
+      finish_op(op);
+    } else {
+      before_raw_flags(op);
+      // Neither the result nor NZCV may be wanted when PF is that of an operand.
+      if (op.uses != 0 || (wanted(op) & ir::kNzcv) != 0) kEmit[static_cast<unsigned>(op.code)](*this, op);
+      finish_op(op);
+      after_raw_flags(op);
+    }
   }
 }
 
@@ -171,8 +179,8 @@ LocationEntry Emitter::location(bool is_poll) {
     if (pf.kind == Source::Kind::kRegister) entry.pf = pf.reg;
   }
   if (sunk_af_ != 0) {
-    const Op& af = ops_[sunk_af_];
-    if (static_cast<ir::AfKind>(af.aux2) == ir::AfKind::kPlain && af.b != kNoValue) {
+    const ir::AfSource af = af_source(ops_[sunk_af_]);
+    if (af.kind == ir::AfKind::kPlain && af.b != kNoValue) {
       const Source x = source_of(af.a), y = source_of(af.b);
       if (x.kind == Source::Kind::kRegister && y.kind == Source::Kind::kRegister) {
         entry.af_a = x.reg;

@@ -187,13 +187,13 @@ class Emitter : private IntegerTables, private VectorTables {
   }
   // After ANDS whose result is the value of the current operation (kept in mind to make the flags canonical cheaply).
   void set_logic_flags(const ir::Op& op);
-  // Whether the next operation writes PF with `value`, for an expansion that can leave the value in PF's home.
-  bool pf_follows(ir::ValueId value) const {
-    const ir::Op& next = ops_[current_ + 1];
-    return (next.dead || next.code == ir::Opcode::kSetPf) && is_next_pf(value);
+  // Whether PF of `op` is wanted at once and names its result (or operand a), for an expansion that can leave that in
+  // PF's home; if so, it is taken to be there.
+  bool take_pf(const ir::Op& op, ir::PfName name) {
+    if (op.pf != ir::RawNeed::kAtOnce || (op.aux2 & name) == 0) return false;
+    pf_taken_ = true;
+    return true;
   }
-  // The same; if so, that operation counts as emitted.
-  bool take_pf(ir::ValueId value);
   // Converts NZCV (and PF, AF from kFloat) in place.
   void make_canonical();
   // The A64 condition for an x86 condition under the current form. May emit code that leaves NZCV in another form.
@@ -257,7 +257,14 @@ class Emitter : private IntegerTables, private VectorTables {
   void emit_block(int index);
   void note_instruction(uint16_t instruction);
   uint16_t next_living(uint16_t index) const;
-  bool is_next_pf(ir::ValueId value) const;
+  static bool gives_pf_alone(const ir::Op& op) {
+    return op.uses == 1 && op.pf == ir::RawNeed::kAtOnce && (op.aux2 & ir::kPfOfResult) != 0;
+  }
+  void before_raw_flags(const ir::Op& op);
+  void after_raw_flags(const ir::Op& op);
+  void leave_float_form(const ir::Op& op);
+  void load_af(const ir::AfSource& af);
+  void load_pf(ir::ValueId value);
   void finish_op(const ir::Op& op);
   void drop_read(ir::ValueId value) {
     if (value == ir::kNoValue) return;
@@ -316,9 +323,10 @@ class Emitter : private IntegerTables, private VectorTables {
   ir::Op* const ops_;
   FlagForm flag_form_ = FlagForm::kCanonical;
   ir::ValueId logic_value_ = ir::kNoValue;
-  // SetPf and SetAf that wait for the edges of the block.
+  // PF and AF that wait for the edges of the block.
   ir::ValueId sunk_pf_ = ir::kNoValue;
-  uint16_t sunk_af_ = 0;  // the SetAf operation
+  uint16_t sunk_af_ = 0;   // the operation that names AF
+  bool pf_taken_ = false;  // the expansion has left PF at home
   uint16_t current_ = 0;
   bool exhausted_ = false;  // an operation wanted more registers than there are
   uint16_t absorbed_ = 0;   // operation that an earlier one of its block has emitted along with itself

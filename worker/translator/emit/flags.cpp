@@ -89,9 +89,9 @@ PendingFlags Emitter::pending_flags() {
     p.pf = source_of(sunk_pf_);
   }
   if (sunk_af_ != 0) {
-    const Op& af = ops_[sunk_af_];
+    const ir::AfSource af = af_source(ops_[sunk_af_]);
     p.has_af = true;
-    p.af_kind = static_cast<ir::AfKind>(af.aux2);
+    p.af_kind = af.kind;
     if (af.a != kNoValue) {
       p.af_a = source_of(af.a);
     } else {
@@ -231,67 +231,81 @@ void Emitter::parity(Gpr reg) {
   a.and_imm(false, reg, reg, 1);
 }
 
-namespace {
-
 // A comparison leaves PF and AF in NZCV too: whoever defines one of them alone turns what is left into the usual
 // form.
-void leave_float_form(Emitter& e, const Op& op) {
-  if (e.flag_form() != FlagForm::kFloat) return;
+void Emitter::leave_float_form(const Op& op) {
+  if (flag_form_ != FlagForm::kFloat) return;
   if ((op.flags_live & ~op.flags_def) != 0) {
-    e.make_canonical();
+    make_canonical();
   } else {
-    e.set_flags(FlagForm::kCanonical);
+    set_flags(FlagForm::kCanonical);
   }
 }
 
-}  // namespace
-
-bool Emitter::is_next_pf(ir::ValueId value) const {
-  const uint16_t next = next_living(current_);
-  if (next == 0) return false;
-  const Op& op = ops_[next];
-  return op.code == ir::Opcode::kSetPf && !op.sunk && op.a == value;
+void Emitter::load_pf(ir::ValueId value) {
+  sunk_pf_ = kNoValue;
+  if (ops_[value].where == Where::kPf) return;
+  if (is_constant(value)) {
+    a.mov_imm(false, kPfHome, static_cast<uint32_t>(constant(value)) & 0xff);
+  } else {
+    a.mov(false, kPfHome, use(value));
+  }
 }
 
-bool Emitter::take_pf(ir::ValueId value) {
-  if (!pf_follows(value)) return false;
-  absorbed_ = next_living(current_);
-  sunk_pf_ = kNoValue;
-  return true;
+void Emitter::load_af(const ir::AfSource& af) {
+  sunk_af_ = 0;
+  const Gpr x = af.a == kNoValue ? kZr : use_or_zero(af.a);
+  if (af.b != kNoValue) {
+    a.eor(false, kAfHome, x, use_or_zero(af.b));
+    return;
+  }
+  // Only bit 4 counts.
+  if ((af.imm & 0x10) == 0) {
+    a.mov(false, kAfHome, x);
+  } else {
+    a.mvn(false, kAfHome, x);
+  }
+}
+
+// AF that is wanted at once comes before the operation, whose result may take the place of an operand.
+void Emitter::before_raw_flags(const Op& op) {
+  leave_float_form(op);
+  pf_taken_ = false;
+  if (op.af != ir::RawNeed::kAtOnce) return;
+  const ir::AfSource af = af_source(op);
+  load_af(af);
+  drop_read(af.a);
+  drop_read(af.b);
+  pinned_int_ = 0;
+}
+
+void Emitter::after_raw_flags(const Op& op) {
+  const ir::ValueId pf = pf_value(op, current_);
+  if (op.pf == ir::RawNeed::kAtEdges) {
+    sunk_pf_ = pf;
+  } else if (op.pf == ir::RawNeed::kAtOnce) {
+    if (!pf_taken_) load_pf(pf);
+    sunk_pf_ = kNoValue;
+    drop_read(pf);
+  }
+  if (op.af == ir::RawNeed::kAtEdges) sunk_af_ = current_;
 }
 
 void emit_SetPf(Emitter& e, const Op& op) {
-  leave_float_form(e, op);
+  e.leave_float_form(op);
   if (op.sunk) {
     e.sunk_pf_ = op.a;
-    return;
-  }
-  e.sunk_pf_ = kNoValue;
-  if (e.ops_[op.a].where == Where::kPf) return;
-  if (e.is_constant(op.a)) {
-    e.a.mov_imm(false, kPfHome, static_cast<uint32_t>(e.constant(op.a)) & 0xff);
   } else {
-    e.a.mov(false, kPfHome, e.use(op.a));
+    e.load_pf(op.a);
   }
 }
 
 void emit_SetAf(Emitter& e, const Op& op) {
-  leave_float_form(e, op);
+  e.leave_float_form(op);
   if (op.sunk) {
     e.sunk_af_ = e.current_op();
-    return;
-  }
-  e.sunk_af_ = 0;
-  const Gpr x = op.a == kNoValue ? kZr : e.use_or_zero(op.a);
-  if (op.b != kNoValue) {
-    e.a.eor(false, kAfHome, x, e.use_or_zero(op.b));
-    return;
-  }
-  // Only bit 4 counts.
-  if ((op.imm & 0x10) == 0) {
-    e.a.mov(false, kAfHome, x);
   } else {
-    e.a.mvn(false, kAfHome, x);
+    e.load_af(af_source(op));
   }
 }
 

@@ -54,7 +54,7 @@ void add_sub(Emitter& e, const Op& op, bool subtract) {
     }
     Gpr d = flags ? def_or_zero(e, op) : e.def(op);
     // TEST: the value compared with 0 is the one whose parity PF is.
-    if (d == kZr && subtract && imm == 0 && e.take_pf(op.a)) d = kPfHome;
+    if (d == kZr && subtract && imm == 0 && e.take_pf(op, ir::kPfOfOperand)) d = kPfHome;
     if (direct || swapped) {
       const uint64_t value = direct ? imm : opposite;
       const bool shifted = value > 0xfff;
@@ -140,7 +140,7 @@ void emit_add_sub(Emitter& e, const Op& op, bool subtract) {
 // Flags of a logic result of any width, canonical: CF = OF = 0.
 void test_result(Emitter& e, const Op& op, Gpr d) {
   if (op.width >= 32) {
-    e.a.subs_imm(op.width == 64, e.take_pf(e.current_op()) ? kPfHome : kZr, d, 0);
+    e.a.subs_imm(op.width == 64, e.take_pf(op, ir::kPfOfResult) ? kPfHome : kZr, d, 0);
   } else if ((Emitter::wanted(op) & (ir::kN | ir::kZ)) != 0) {
     e.a.lsl_imm(false, kScratch0, d, 32u - op.width);
     e.a.cmp_imm(false, kScratch0, 0);

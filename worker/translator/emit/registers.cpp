@@ -308,7 +308,7 @@ bool Emitter::exchanges_in_place(const Op& op) const {
 
 a64::Gpr Emitter::def(const Op& op) {
   if ((ir::traits(op.code) & (ir::kEarlyClobber | ir::kTied)) != 0) return def_special(op);
-  if (op.uses == 1 && pf_follows(current_)) {
+  if (gives_pf_alone(op)) {
     ops_[current_].where = Where::kPf;
     return kPfHome;
   }
@@ -347,7 +347,7 @@ void Emitter::leave_home_to(const Op& op) {
 a64::Gpr Emitter::def_special(const Op& op) {
   const bool early = clobbers_early(op, host) && !exchanges_in_place(op);
   const bool tied = (ir::traits(op.code) & ir::kTied) != 0;
-  if (op.uses == 1 && !early && !tied && pf_follows(current_)) {
+  if (!early && !tied && gives_pf_alone(op)) {
     ops_[current_].where = Where::kPf;
     return kPfHome;
   }
@@ -456,19 +456,13 @@ void Emitter::def_in(const Op& op, a64::Gpr reg) {
 }
 
 bool Emitter::def_in_pf(const Op& op) {
-  if (op.uses != 2) return false;
-  const uint16_t set = next_living(current_);
-  if (set == 0 || ops_[set].code != Opcode::kSetPf || ops_[set].sunk || ops_[set].a != current_) {
-    return false;
-  }
-  uint16_t merge = next_living(set);
+  if (op.uses != 2 || op.pf != ir::RawNeed::kAtOnce) return false;
+  uint16_t merge = next_living(current_);
   if (merge != 0 && ops_[merge].code == Opcode::kGetGpr) merge = next_living(merge);
   if (merge == 0 || ops_[merge].code != Opcode::kInsert || ops_[merge].b != current_) return false;
   ops_[current_].where = Where::kTemp;
   ops_[current_].reg = kPfHome;
-  sunk_pf_ = kNoValue;
-  absorbed_ = set;
-  return true;
+  return take_pf(op, ir::kPfOfResult);
 }
 
 void Emitter::spill_temporaries() {

@@ -19,6 +19,9 @@ using ir::Opcode;
 
 namespace {
 
+// By a variable count: PF changes only where the count is not 0.
+bool writes_pf(const Op& op) { return !ir::names_raw_flags(op) && (Emitter::wanted(op) & ir::kP) != 0; }
+
 constexpr auto kNzcvRegister = a64::SystemRegister::NZCV;
 
 ir::FlagMask wanted_nzcv(const Op& op) { return Emitter::wanted(op) & ir::kNzcv; }
@@ -167,7 +170,7 @@ void shift_variable(Emitter& e, const Op& op) {
     e.a.and_imm(is64, kScratch1, kScratch1, 1);
     define_flags(e, is64, d, kScratch1, overflow);
   }
-  if ((Emitter::wanted(op) & ir::kP) != 0) e.a.mov(false, kPfHome, d);
+  if (writes_pf(op)) e.a.mov(false, kPfHome, d);
   e.a.bind(skip);
   e.set_flags(FlagForm::kCanonical);
 }
@@ -435,7 +438,7 @@ void double_shift(Emitter& e, const Op& op) {
       }
       define_flags(e, is64, sign, carry, overflow);
     }
-    if ((Emitter::wanted(op) & ir::kP) != 0) e.a.mov(false, kPfHome, d);
+    if (writes_pf(op)) e.a.mov(false, kPfHome, d);
     e.set_flags(FlagForm::kCanonical);
   }
   e.a.bind(skip);

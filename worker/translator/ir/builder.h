@@ -95,6 +95,10 @@ class Builder {
 
   // An operation that reads flags: condition `cc` in aux.
   ValueId op_condition(Opcode code, uint8_t width, uint8_t cc, ValueId a = kNoValue, ValueId b = kNoValue);
+  // An operation whose flags_def includes PF: `raw` says of what (raw_flags).
+  ValueId op_flags(Opcode code, uint8_t width, ValueId a, ValueId b, int64_t imm, FlagMask flags_def, uint8_t raw) {
+    return op(code, width, a, b, kNoValue, imm, 0, raw, flags_def);
+  }
   void set_pf(ValueId result) { op(Opcode::kSetPf, 0, result, kNoValue, kNoValue, 0, 0, 0, kP); }
   // AF of the result that the next set_pf names. Comes before the operation, whose result may overwrite a.
   void set_af(AfKind kind, ValueId a, ValueId b, int64_t imm = 0) {

@@ -9,8 +9,9 @@
 // Flags. N, Z, C, V are the x86 flags SF, ZF, CF, OF. They are not values: an operation with a non-empty
 // `flags_def` leaves them in the host's NZCV, and the operations that read conditions use what is there. Every
 // operation between a writer and a reader leaves NZCV alone (or declares kClobbersNzcv; the emitter then saves it).
-// PF and AF are kept raw: kSetPf names the value whose low byte's parity is PF (bit 4 of it takes part in AF), kSetAf
-// names two values a, b such that AF = bit 4 of (a ^ b ^ PF's value). They cost nothing until somebody needs them.
+// PF and AF are kept raw: PF is the parity of a value's low byte (bit 4 of which takes part in AF), AF is bit 4 of
+// (a ^ b ^ PF's value) for two more values a, b. Arithmetic says in aux2 which values those are in terms of its own
+// operands and result (PfName, AfKind); SetPf and SetAf name any others. They cost nothing until somebody needs them.
 //
 // Widths are in bits. An operation of width 32 reads the low 32 bits of its integer operands and its result has zero
 // upper halves; of width 64 all; of width 8 or 16 it reads the low bits and the bits of its result above the width
@@ -255,9 +256,15 @@ inline constexpr uint16_t kTraits[] = {
 constexpr unsigned traits(Opcode code) { return kTraits[static_cast<unsigned>(code)]; }
 
 enum class AtomicKind : uint8_t { kExchange, kAdd, kSub, kAnd, kOr, kXor, kNeg, kNot, kInc, kDec };
-// What the value that SetPf names is in terms of SetAf's operands: a + b, a - b, -a, or anything (kPlain). Where `a`
-// is gone by the time that AF is wanted, it follows from the others; then `a` is not kept alive for AF's sake.
-enum class AfKind : uint8_t { kPlain, kSum, kDifference, kNegation };
+// What PF's value is in terms of AF's operands: a + b, a - b, -a, or anything (kPlain). Where `a` is gone by the time
+// that AF is wanted, it follows from the others; then `a` is not kept alive for AF's sake. kZero: a ^ b is 0 whatever
+// the operands. kUndefined: the operation does not name AF.
+enum class AfKind : uint8_t { kPlain, kSum, kDifference, kNegation, kZero, kUndefined };
+// The value that an operation names for PF: with AfKind, in aux2 of an operation that has P in flags_def.
+enum PfName : uint8_t { kPfOfResult = 16, kPfOfOperand = 32 /* a */ };
+constexpr uint8_t raw_flags(PfName pf, AfKind af) { return static_cast<uint8_t>(pf | static_cast<uint8_t>(af)); }
+// When PF or AF that an operation names is needed: right there, or by the edges out of the block alone.
+enum class RawNeed : uint8_t { kNone, kAtOnce, kAtEdges };
 enum class FenceKind : uint8_t { kLoad, kStore, kFull };
 enum class StringOp : uint8_t { kMovs, kStos, kLods, kScas, kCmps };
 enum class RepKind : uint8_t { kNone, kRep, kRepne };
@@ -280,12 +287,31 @@ struct Op {
   uint8_t home = 0xff;    // guest register whose home the result is computed into, or 0xff (passes/liveness)
   bool dead : 1 = false;  // nobody needs the operation (passes/liveness)
   bool sunk : 1 = false;  // SetPf, SetAf: only the edges out of the block read it (passes/liveness)
+  RawNeed pf : 2 = RawNeed::kNone;  // of flags that the operation names itself (passes/liveness)
+  RawNeed af : 2 = RawNeed::kNone;
   Where where = Where::kNowhere;
   uint8_t reg = 0;     // guest register (kHome, kOffset), host register (kTemp), slot (kSpill)
   int16_t offset = 0;  // kOffset: value = home of reg + offset, 64-bit
   int64_t imm = 0;
 };
 static_assert(sizeof(Op) == 32);
+
+constexpr bool names_raw_flags(const Op& op) {
+  return (op.flags_def & kP) != 0 && (op.aux2 & (kPfOfResult | kPfOfOperand)) != 0;
+}
+// The value that operation `id`, one that names raw flags, names for PF.
+constexpr ValueId pf_value(const Op& op, ValueId id) { return (op.aux2 & kPfOfOperand) != 0 ? op.a : id; }
+// What AF is made of, of a SetAf or of an operation that names raw flags.
+struct AfSource {
+  AfKind kind;
+  ValueId a, b;
+  int64_t imm;  // in place of b
+};
+constexpr AfSource af_source(const Op& op) {
+  const auto kind = static_cast<AfKind>(op.aux2 & 7);
+  if (kind == AfKind::kZero) return {AfKind::kPlain, kNoValue, kNoValue, 0};
+  return {kind, op.a, op.b, op.imm};
+}
 
 // Where a guest instruction stands; the location tables name it.
 struct GuestInstruction {

@@ -212,6 +212,8 @@ class Verifier {
       return fail_op(index, "does not read the flags of its condition");
     }
     if (((op.flags_def | op.flags_use | op.flags_live) & ~kAllFlags) != 0) return fail_op(index, "no such flag");
+    if (op.flags_def == 0 && (op.pf != RawNeed::kNone || op.af != RawNeed::kNone))
+      return fail_op(index, "names no raw flags and is said to");
     if (op.code == Opcode::kSetPf && op.flags_def != kP) return fail_op(index, "does not define PF");
     if (op.code == Opcode::kSetAf && op.flags_def != kA) return fail_op(index, "does not define AF");
   }
@@ -240,7 +242,9 @@ class Verifier {
       if ((read & op.flags_def & ~op.flags_live) != 0)
         fail_op(k, "defines flags that are read and not said to be live");
       if (op.dead) {
-        const FlagMask undefined = static_cast<FlagMask>(op.code == Opcode::kSetAf ? 0 : kA);
+        const bool names_af =
+            op.code == Opcode::kSetAf || (names_raw_flags(op) && af_source(op).kind != AfKind::kUndefined);
+        const FlagMask undefined = names_af ? 0 : kA;
         if ((read & op.flags_def & ~undefined) != 0) fail_op(k, "is dead and defines flags that are read");
         continue;
       }

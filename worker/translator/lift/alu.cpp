@@ -1,8 +1,7 @@
 // ADD, ADC, SUB, SBB, CMP, AND, OR, XOR, TEST, INC, DEC, NEG, NOT, XADD, XCHG, CMPXCHG: register and memory forms,
 // LOCKed or not.
 //
-// Order: the operands of AF are named before the operation (its result may take the place of one of them), then the
-// operation with its flags, then PF, then the result is written.
+// Each operation names PF and AF itself (ir.h); then the result is written.
 #include "worker/translator/lift/lift_functions.h"
 
 namespace phybin::lift {
@@ -10,7 +9,11 @@ namespace phybin::lift {
 using decode::OperandKind;
 using ir::AfKind;
 using ir::AtomicKind;
+using ir::kAllFlags;
 using ir::kNzcv;
+using ir::kPfOfOperand;
+using ir::kPfOfResult;
+using ir::raw_flags;
 
 namespace {
 
@@ -24,35 +27,25 @@ Source source(Lifter& l, unsigned i) {
   return {l.read(i), 0};
 }
 
-ValueId apply(Lifter& l, Opcode code, uint8_t width, ValueId x, Source y, ir::FlagMask flags) {
-  return l.b.op(code, width, x, y.value, kNoValue, y.imm, 0, 0, flags);
+AfKind af_kind(Opcode code, bool same_operands) {
+  switch (code) {
+    case Opcode::kAdd:
+      return same_operands ? AfKind::kZero : AfKind::kSum;
+    case Opcode::kSub:
+      return AfKind::kDifference;
+    case Opcode::kAdc:
+    case Opcode::kSbb:
+      return AfKind::kPlain;
+    default:
+      return AfKind::kUndefined;
+  }
 }
 
 // The operation with all its flags.
 ValueId with_flags(Lifter& l, Opcode code, uint8_t width, ValueId x, Source y) {
-  ir::FlagMask flags = kNzcv;
-  switch (code) {
-    case Opcode::kAdd:
-      if (x == y.value) {
-        l.b.set_af(AfKind::kPlain, kNoValue, kNoValue, 0);
-      } else {
-        l.b.set_af(AfKind::kSum, x, y.value, y.imm);
-      }
-      break;
-    case Opcode::kSub:
-      l.b.set_af(AfKind::kDifference, x, y.value, y.imm);
-      break;
-    case Opcode::kAdc:
-    case Opcode::kSbb:
-      l.b.set_af(AfKind::kPlain, x, y.value, y.imm);
-      break;
-    default:
-      flags |= ir::kA;  // undefined
-      break;
-  }
-  const ValueId result = apply(l, code, width, x, y, flags);
+  const uint8_t raw = raw_flags(kPfOfResult, af_kind(code, x == y.value));
+  const ValueId result = l.b.op_flags(code, width, x, y.value, y.imm, kAllFlags, raw);
   if (code == Opcode::kAdc || code == Opcode::kSbb) l.b.last_op().flags_use = ir::kC;
-  l.b.set_pf(result);
   return result;
 }
 
@@ -61,17 +54,14 @@ bool same_register(const Lifter& l) { return l.operand(0).kind == OperandKind::k
 // The flags of the number 0, and the number. AF is 0 after SUB, undefined after XOR.
 ValueId zero_with_flags(Lifter& l, Opcode code, uint8_t width) {
   const ValueId zero = l.b.constant(0);
-  const bool subtraction = code == Opcode::kSub;
-  if (subtraction) l.b.set_af(AfKind::kPlain, kNoValue, kNoValue, 0);
-  l.b.op(Opcode::kSub, width, zero, kNoValue, kNoValue, 0, 0, 0, subtraction ? kNzcv : ir::kAllFlags & ~ir::kP);
-  l.b.set_pf(zero);
+  const AfKind af = code == Opcode::kSub ? AfKind::kZero : AfKind::kUndefined;
+  l.b.op_flags(Opcode::kSub, width, zero, kNoValue, 0, kAllFlags, raw_flags(kPfOfOperand, af));
   return zero;
 }
 
 // Flags of a value compared with 0: what TEST r,r, AND r,r and OR r,r define.
 void test_with_itself(Lifter& l, uint8_t width, ValueId x) {
-  l.b.op(Opcode::kSub, width, x, kNoValue, kNoValue, 0, 0, 0, kNzcv | ir::kA);
-  l.b.set_pf(x);
+  l.b.op_flags(Opcode::kSub, width, x, kNoValue, 0, kAllFlags, raw_flags(kPfOfOperand, AfKind::kUndefined));
 }
 
 AtomicKind atomic_kind(Opcode code) {
@@ -138,14 +128,8 @@ void binary(Lifter& l, Opcode code) {
 
 void step(Lifter& l, Opcode code, AtomicKind kind) {
   const uint8_t width = l.width(0);
-  constexpr ir::FlagMask kFlags = ir::kN | ir::kZ | ir::kV;
-  const AfKind af = code == Opcode::kInc ? AfKind::kSum : AfKind::kDifference;
-  const auto compute = [&](ValueId x) {
-    l.b.set_af(af, x, kNoValue, 1);
-    const ValueId result = l.b.op_imm(code, width, x, 1, kFlags);
-    l.b.set_pf(result);
-    return result;
-  };
+  const uint8_t raw = raw_flags(kPfOfResult, code == Opcode::kInc ? AfKind::kSum : AfKind::kDifference);
+  const auto compute = [&](ValueId x) { return l.b.op_flags(code, width, x, kNoValue, 1, kAllFlags & ~ir::kC, raw); };
   if (l.is_memory(0)) {
     const Address m = l.memory_address();
     if (l.in.has_prefix(decode::kPrefixLock)) {
@@ -192,10 +176,7 @@ void lift_dec(Lifter& l) { step(l, Opcode::kDec, AtomicKind::kDec); }
 void lift_neg(Lifter& l) {
   const uint8_t width = l.width(0);
   const auto compute = [&](ValueId x) {
-    l.b.set_af(AfKind::kNegation, x, kNoValue, 0);
-    const ValueId result = l.b.op(Opcode::kNeg, width, x, kNoValue, kNoValue, 0, 0, 0, kNzcv);
-    l.b.set_pf(result);
-    return result;
+    return l.b.op_flags(Opcode::kNeg, width, x, kNoValue, 0, kAllFlags, raw_flags(kPfOfResult, AfKind::kNegation));
   };
   if (l.is_memory(0)) {
     const Address m = l.memory_address();

@@ -108,8 +108,8 @@ void scan(Lifter& l, bool reverse) {
   } else {
     found = l.b.op(Opcode::kCLZ, wide, l.b.op(Opcode::kRBit, wide, x));
   }
-  l.b.op(Opcode::kSub, wide, x, kNoValue, kNoValue, 0, 0, 0, ir::kNzcv);
-  l.b.set_pf(x);
+  l.b.op_flags(Opcode::kSub, wide, x, kNoValue, 0, ir::kAllFlags,
+               ir::raw_flags(ir::kPfOfOperand, ir::AfKind::kUndefined));
   const ValueId old = l.read_gpr(l.operand(0));
   // With a 32-bit operand of 0 the upper half of the destination is kept, too.
   const ValueId value = l.b.op_condition(Opcode::kSelect, 64, 4, old, found);

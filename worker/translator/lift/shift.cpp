@@ -9,6 +9,8 @@ using ir::FlagMask;
 namespace {
 
 constexpr FlagMask kRotateFlags = ir::kC | ir::kV;
+constexpr FlagMask kShiftFlags = ir::kAllFlags;
+constexpr uint8_t kPfOfShift = ir::raw_flags(ir::kPfOfResult, ir::AfKind::kUndefined);
 
 bool is_rotate(Opcode code) {
   return code == Opcode::kRol || code == Opcode::kRor || code == Opcode::kRcl || code == Opcode::kRcr;
@@ -28,7 +30,7 @@ void modify(Lifter& l, Compute compute) {
 void shift(Lifter& l, Opcode code) {
   const uint8_t width = l.width(0);
   const bool carry_in = code == Opcode::kRcl || code == Opcode::kRcr;
-  FlagMask flags = is_rotate(code) ? kRotateFlags : FlagMask{ir::kNzcv};
+  const FlagMask flags = is_rotate(code) ? kRotateFlags : kShiftFlags;
   if (l.operand(1).kind == OperandKind::kImmediate) {
     const int64_t count = l.in.imm & (width == 64 ? 63 : 31);
     if (count == 0) {
@@ -37,15 +39,14 @@ void shift(Lifter& l, Opcode code) {
       return;
     }
     modify(l, [&](ValueId x) {
-      const ValueId result = l.b.op_imm(code, width, x, count, flags);
+      const ValueId result = l.b.op_flags(code, width, x, kNoValue, count, flags, is_rotate(code) ? 0 : kPfOfShift);
       if (carry_in) l.b.last_op().flags_use = ir::kC;
-      if (!is_rotate(code)) l.b.set_pf(result);
       return result;
     });
     return;
   }
+  // With a count of 0 PF stays as it was, so the operation writes it itself.
   const ValueId count = l.b.get_gpr(kRcx);
-  if (!is_rotate(code)) flags |= ir::kP;  // PF stays as it was for a count of 0, so it belongs to the operation
   modify(l, [&](ValueId x) {
     const ValueId result = l.b.op(code, width, x, count, kNoValue, 0, 0, 0, flags);
     if (carry_in) l.b.last_op().flags_use = ir::kC;
@@ -62,15 +63,11 @@ void double_shift(Lifter& l, Opcode code) {
       modify(l, [](ValueId x) { return x; });
       return;
     }
-    modify(l, [&](ValueId x) {
-      const ValueId result = l.b.op(code, width, x, y, kNoValue, count, 0, 0, ir::kNzcv);
-      l.b.set_pf(result);
-      return result;
-    });
+    modify(l, [&](ValueId x) { return l.b.op_flags(code, width, x, y, count, kShiftFlags, kPfOfShift); });
     return;
   }
   const ValueId count = l.b.get_gpr(kRcx);
-  modify(l, [&](ValueId x) { return l.b.op(code, width, x, y, count, 0, 0, 0, ir::kNzcv | ir::kP); });
+  modify(l, [&](ValueId x) { return l.b.op(code, width, x, y, count, 0, 0, 0, kShiftFlags); });
 }
 
 }  // namespace

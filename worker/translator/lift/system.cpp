@@ -27,7 +27,7 @@ void set_arithmetic_flags(Lifter& l, ValueId value, ir::FlagMask nzcv) {
   l.b.op(Opcode::kSetNzcv, 64, value, kNoValue, kNoValue, 0, 0, 0, nzcv);
   // Raw PF: a byte whose parity is even when PF is set, bit 4 of it 0; raw AF then is AF's own bit.
   const ValueId pf = l.b.op(Opcode::kExtract, 1, value, kNoValue, kNoValue, 0, 2);
-  l.b.set_pf(l.b.op_imm(Opcode::kXor, 32, pf, 1));
+  l.b.op_flags(Opcode::kXor, 32, pf, kNoValue, 1, ir::kP, ir::raw_flags(ir::kPfOfResult, ir::AfKind::kUndefined));
   l.b.set_af(ir::AfKind::kPlain, value, kNoValue, 0);
 }
 

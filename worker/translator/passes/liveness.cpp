@@ -116,7 +116,8 @@ class BlockWalk {
         op.dead = (live & defined) == 0;
         if ((properties & kRawFlags) != 0) op.sunk = !op.dead && ((read_inside | edges.at_once) & defined) == 0;
       } else {
-        // AF is undefined after all operations but SetAf that name it.
+        // AF is undefined after operations that do not name it. Where it is named and read, so is PF: what defines PF
+        // anew defines AF anew, if only as undefined.
         op.dead = op.uses == 0 && (properties & (kSideEffect | kCanFault)) == 0 && (live & defined & ~kA) == 0;
       }
       if (op.dead) {
@@ -124,6 +125,10 @@ class BlockWalk {
         continue;
       }
       if ((defined | op.flags_use) != 0) {
+        if (names_raw_flags(op)) {
+          need_raw_flags(op, static_cast<ValueId>(next - ops), live,
+                         static_cast<FlagMask>(read_inside | edges.at_once));
+        }
         const FlagMask killed = killed_flags(op);
         // What may stay as it was is read, as far as it is live.
         const auto use = static_cast<FlagMask>(op.flags_use | (defined & ~killed & live));
@@ -201,6 +206,21 @@ class BlockWalk {
     }
     if ((properties & (kCanFault | kStateBarrier)) != 0) gprs_.wanted = vectors_.wanted = 0;
     if ((properties & kMovesRsp) != 0) gprs_.wanted &= ~(1u << 4);
+  }
+
+  // PF and AF of an operation that names them: when they are needed, and the reads that this means. An operand of AF
+  // that only edges would want is a hint (AfKind).
+  void need_raw_flags(Op& op, ValueId id, FlagMask live, FlagMask at_once) {
+    const auto need = [&](FlagMask flag) { return (at_once & flag) != 0 ? RawNeed::kAtOnce : RawNeed::kAtEdges; };
+    if ((live & kP) != 0) {
+      op.pf = need(kP);
+      ++region_.ops[pf_value(op, id)].uses;
+    }
+    const AfSource af = af_source(op);
+    if ((live & kA) == 0 || af.kind == AfKind::kUndefined) return;
+    op.af = need(kA);
+    if (af.a != kNoValue && (op.af == RawNeed::kAtOnce || af.kind == AfKind::kPlain)) ++region_.ops[af.a].uses;
+    if (af.b != kNoValue) ++region_.ops[af.b].uses;
   }
 
   struct Wishes {
