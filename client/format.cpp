@@ -73,10 +73,10 @@ std::string printable(std::string_view text) {
 }
 
 const nlohmann::json& member(const nlohmann::json& object, std::string_view name) {
-  static const nlohmann::json kNone;
-  if (!object.is_object()) return kNone;
+  static const nlohmann::json none;
+  if (!object.is_object()) return none;
   const auto found = object.find(name);
-  return found == object.end() ? kNone : *found;
+  return found == object.end() ? none : *found;
 }
 
 uint64_t number(const nlohmann::json& object, std::string_view name) {

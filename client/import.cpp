@@ -80,12 +80,11 @@ int run_cache_import(const Arguments& arguments) {
   if (begun.status == kSuccess) {
     begun.status = hand_over(connection, file.get(), archive, begun.body, begun.error);
   }
-  Answer done;
-  if (begun.status == kSuccess) {
-    done = connection.ask({{"request", "cache-import-commit"}, {"token", member(begun.body, "token")}});
-  } else {
-    done = std::move(begun);
+  if (begun.status != kSuccess) {
+    failure(name + ": " + begun.error);
+    return begun.status;
   }
+  Answer done = connection.ask({{"request", "cache-import-commit"}, {"token", member(begun.body, "token")}});
   if (done.status != kSuccess) {
     failure(name + ": " + done.error);
     return done.status;

@@ -32,9 +32,10 @@ int hex_digit(char c) {
 std::string write_new_file(const std::string& name, const std::string& text, mode_t mode) {
   Descriptor file(open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
   if (!file) return name + ": " + strerror(errno);
+  errno = ENOSPC;  // if only a part of it is written
   const ssize_t written = write(file.get(), text.data(), text.size());
   if (written != static_cast<ssize_t>(text.size()) || fsync(file.get()) != 0) {
-    const std::string error = name + ": " + strerror(written < 0 || errno != 0 ? errno : ENOSPC);
+    std::string error = name + ": " + strerror(errno);
     unlink(name.c_str());
     return error;
   }

@@ -31,7 +31,7 @@ std::string write_whole(const std::string& file, const std::string& text) {
   }
   // node-exporter is another user.
   if (good && fchmod(written.get(), 0644) == 0 && rename(name.c_str(), file.c_str()) == 0) return {};
-  const std::string problem = file + ": " + strerror(errno);
+  std::string problem = file + ": " + strerror(errno);
   unlink(name.c_str());
   return problem;
 }

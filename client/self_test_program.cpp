@@ -5,6 +5,8 @@
 namespace phybin::client {
 namespace {
 
+// One field a line.
+// clang-format off
 constexpr uint8_t kProgram[] = {
     // ELF header: 64 bits, little endian, version 1, System V.
     0x7f, 'E', 'L', 'F', 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0,
@@ -38,6 +40,7 @@ constexpr uint8_t kProgram[] = {
     // text:
     'x', '8', '6', '_', '6', '4', ' ', 'r', 'u', 'n', 's', '\n',
 };
+// clang-format on
 static_assert(sizeof kProgram == 165);
 
 }  // namespace

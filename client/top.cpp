@@ -8,6 +8,7 @@
 
 #include <charconv>
 #include <chrono>
+#include <cmath>
 #include <map>
 #include <optional>
 
@@ -30,7 +31,7 @@ struct Sample {
 std::string share(const Json& worker) {
   const Json& rate = member(worker, "hit_rate");
   if (!rate.is_number()) return "-";
-  return std::to_string(static_cast<int>(rate.get<double>() * 100 + 0.5)) + " %";
+  return std::to_string(std::lround(rate.get<double>() * 100)) + " %";
 }
 
 std::string head(const Json& body) {

@@ -54,7 +54,7 @@ Digest digest(const Json& object, const char* name) {
 // A name is for people only; one that could be taken for a path somewhere else has no business here.
 std::string module_name(const Json& object) {
   const Json& value = part(object, "module");
-  const std::string name = value.is_string() ? value.get<std::string>() : "";
+  std::string name = value.is_string() ? value.get<std::string>() : "";
   if (name.empty() || name.size() > 255 || name.find('/') != name.npos || name == "." || name == ".." ||
       printable(name) != name) {
     throw ManifestError{"'module' is not the name of a file"};

@@ -201,14 +201,14 @@ void Jobs::start_due() {
     }
     if (best == wanted_.end()) return;
     const ImageKey key = best->first;
-    Wanted wanted = std::move(best->second);
+    const Wanted wanted = std::move(best->second);
     wanted_.erase(best);
-    begin(key, std::move(wanted));
+    begin(key, wanted);
   }
 }
 
 // A copy of the module comes first: what users have shown may change under the compiler.
-void Jobs::begin(const ImageKey& key, Wanted wanted) {
+void Jobs::begin(const ImageKey& key, const Wanted& wanted) {
   if (!build_ || key.build != *build_) return;
   auto job = std::make_unique<Running>(io_);
   job->key = key;

@@ -65,7 +65,7 @@ class Jobs {
   struct Running;
 
   void start_due();
-  void begin(const ImageKey& key, Wanted wanted);
+  void begin(const ImageKey& key, const Wanted& wanted);
   void compile(Running& job, Descriptor module_copy);
   void ended(const ImageKey& key, int status);
   void fail(const ImageKey& key, const std::string& reason);

@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <cstring>
 #include <ctime>
-#include <system_error>
+#include <exception>
 
 #include "daemon/compile_child.h"
 #include "daemon/daemon.h"
@@ -100,7 +100,7 @@ int run(const Options& options) {
     sd_notify(0, "READY=1");
     daemon.io.run();
     return 0;
-  } catch (const std::system_error& error) {
+  } catch (const std::exception& error) {
     log(LogLevel::kError, error.what());
     return 1;
   }

@@ -69,7 +69,7 @@ void Modules::show(Descriptor file, uid_t user, std::function<void(const ShownFi
 }
 
 void Modules::examined(const ClientFile& file, uid_t user, const ReadReply& reply,
-                       std::function<void(const ShownFile&)> done) {
+                       const std::function<void(const ShownFile&)>& done) {
   if (reply.error != 0 || reply.facts.key.size > config_.module_size) {
     return done(refused(reply.error != 0 ? strerror(reply.error) : "larger than module_size"));
   }

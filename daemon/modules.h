@@ -70,7 +70,7 @@ class Modules {
 
  private:
   void examined(const ClientFile& file, uid_t user, const ReadReply& reply,
-                std::function<void(const ShownFile&)> done);
+                const std::function<void(const ShownFile&)>& done);
   void hashed(const ClientFile& file, uid_t user, const FileFacts& facts, const Digest& digest,
               const std::function<void(const ShownFile&)>& done);
   bool make_room(uid_t user, uint64_t entries, const Module& keep);

@@ -59,7 +59,7 @@ std::string find_compiler() {
   const std::string paths = variable != nullptr ? variable : "/usr/local/bin:/usr/bin:/bin";
   for (size_t start = 0; start <= paths.size();) {
     const size_t end = std::min(paths.find(':', start), paths.size());
-    const std::string path = paths.substr(start, end - start) + "/phybin";
+    std::string path = paths.substr(start, end - start) + "/phybin";
     if (path[0] == '/' && access(path.c_str(), X_OK) == 0) return path;
     start = end + 1;
   }

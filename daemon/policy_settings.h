@@ -20,7 +20,7 @@ struct PolicyScope {
   std::optional<std::string> program;  // name of the file without folders
   std::optional<uint32_t> uid;
 
-  auto operator<=>(const PolicyScope&) const = default;
+  auto operator<=>(const PolicyScope&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 class PolicySettings {

@@ -52,7 +52,7 @@ class Replicas {
     int64_t image;
     int64_t generation;
     unsigned node;
-    auto operator<=>(const Key&) const = default;
+    auto operator<=>(const Key&) const = default;  // NOLINT(modernize-use-nullptr)
   };
   struct Copy {
     uint64_t bytes = 0;

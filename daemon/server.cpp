@@ -176,7 +176,7 @@ void Server::charge(uid_t id, std::chrono::steady_clock::duration time) {
 
 void Server::stop_accepting() {
   boost::system::error_code ignored;
-  pause_.cancel();
+  pause_.cancel(ignored);
   if (listener_.is_open()) listener_.close(ignored);
   if (bound_) unlink(daemon_.options.socket.c_str());
   bound_ = false;

@@ -29,7 +29,7 @@ struct ImageKey {
   uint32_t features = 0, options = 0;
   Scope scope = kEveryone;
 
-  auto operator<=>(const ImageKey&) const = default;
+  auto operator<=>(const ImageKey&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 // Where an image comes from. Kept in the index as a number.

@@ -58,10 +58,12 @@ static int skipped(void) {
 typedef int (*operation)(int);
 #define OPERATION(n) \
   __attribute__((noinline)) static int operation##n(int x) { return x * 3 + n; }
-OPERATION(0)
-OPERATION(1) OPERATION(2) OPERATION(3) OPERATION(4) OPERATION(5) OPERATION(6)
-    OPERATION(7) static const operation operations[] = {operation0, operation1, operation2, operation3,
-                                                        operation4, operation5, operation6, operation7};
+// clang-format takes them for parts of one declaration.
+// clang-format off
+OPERATION(0) OPERATION(1) OPERATION(2) OPERATION(3) OPERATION(4) OPERATION(5) OPERATION(6) OPERATION(7)
+    // clang-format on
+    static const operation operations[] = {operation0, operation1, operation2, operation3,
+                                           operation4, operation5, operation6, operation7};
 
 static int compare(const void* a, const void* b) { return *(const int*)a - *(const int*)b; }
 

@@ -614,8 +614,8 @@ TEST(X87, Images) {
       // The last opcode is kept only by CPUs that are told to.
       image.bytes[18] = image_ours.bytes[18] = image.bytes[19] = image_ours.bytes[19] = 0;
       if (!on_intel()) {
-        // Where the last instruction and its operand were: others keep the selectors, which Intel's CPUs store as zero,
-        // and FXSAVE and FXRSTOR leave all of it out when no exception is pending.
+        // Where the last instruction and its operand were: others keep the selectors, which Intel's CPUs store as
+        // zero, and FXSAVE and FXRSTOR leave all of it out when no exception is pending.
         std::memcpy(image.bytes + 12, image_ours.bytes + 12, 16);
         if (row.function == phybin_x87_fxsave) std::memcpy(memory_ours.bytes + 6, memory_cpu.bytes + 6, 18);
       }

@@ -57,7 +57,8 @@ int main(void) {
       // Where an image would be, and natively other libraries or nothing.
       for (uintptr_t at = module_end + 0x1ffff & ~0xfffful; at < module_end + (4 << 20); at += 0x10000) {
         if (is_mapped(at, at + 4096)) break;
-        if (mmap((void*)at, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != (void*)at) puts("no room");
+        if (mmap((void*)at, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != (void*)at)
+          puts("no room");
         munmap((void*)at, 4096);
       }
     }
