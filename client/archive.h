@@ -29,7 +29,7 @@ struct Archive {
   std::string signed_text;  // head and manifest
   bool has_signature = false;
   std::string signature;  // hexadecimal
-  Json manifest;
+  Json manifest = Json::object();
   std::vector<ArchivePart> parts;
   uint64_t file_bytes = 0;
 };

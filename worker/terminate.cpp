@@ -10,7 +10,6 @@
 #include <typeinfo>
 
 namespace __gnu_cxx {
-void __verbose_terminate_handler();
 
 void __verbose_terminate_handler() {
   const char* what = "unknown";

@@ -10,8 +10,10 @@
 
 extern "C" {
 // Of the linker, and of lazy_data.ld. Hidden: no pointer to them has to be relocated itself.
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming)
 extern Elf64_Dyn _DYNAMIC[] __attribute__((visibility("hidden")));
 extern char __ehdr_start[] __attribute__((visibility("hidden")));
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 extern char phybin_lazy_data[] __attribute__((visibility("hidden")));
 extern char phybin_lazy_data_end[] __attribute__((visibility("hidden")));
 void phybin_postpone_relocations();

@@ -11,7 +11,7 @@ template <typename T, size_t Short = 4>
 class Few {
  public:
   static_assert(std::is_trivially_copyable_v<T>);
-  Few() {}
+  Few() {}  // NOLINT(modernize-use-equals-default): that would be deleted, for the union
 
   void push_back(const T& value) {
     if (count_ < Short) {
@@ -33,7 +33,7 @@ class Few {
 
  private:
   union {
-    T few_[Short];  // not constructed before it is used
+    T few_[Short];  // not constructed before it is used; NOLINT(readability-identifier-naming)
   };
   std::vector<T> many_;  // all of them, once they are more
   size_t count_ = 0;

@@ -78,7 +78,7 @@ class MappingList {
     union {
       Entry entries[kBlockEntries];  // not constructed: a block is used from the front
     };
-    Block() {}
+    Block() {}  // NOLINT(modernize-use-equals-default): that would be deleted, for the union
   };
   // The end is `count` of the last block; no other position is the `count` of its block.
   struct Position {
