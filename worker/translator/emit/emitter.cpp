@@ -67,9 +67,13 @@ inline void Emitter::finish_op(const Op& op) {
     free_vec_ |= borrowed_vec_;
     borrowed_int_ = borrowed_vec_ = 0;
   }
-  // A result that nobody reads (an atomic whose old value is not wanted).
-  const Op& result = ops_[current_];
-  if (result.uses == 0 && result.where != Where::kNowhere && op.home == 0xff) release(current_);
+}
+
+void Emitter::absorb(uint16_t index) {
+  Op& op = ops_[index];
+  if (input_.note_instructions) note_instruction(op.instruction);
+  drop_read(op.a);
+  op.dead = true;
 }
 
 void Emitter::emit_block(int index) {
@@ -90,19 +94,22 @@ void Emitter::emit_block(int index) {
     if (op.dead) continue;
     if (note) note_instruction(op.instruction);
     // The most frequent ones are nothing but bookkeeping.
-    if (op.code == Opcode::kGetGpr) {
-      op.where = Where::kHome;
-      op.reg = op.aux;
-      home_[op.aux] = static_cast<ValueId>(i);
-      continue;
-    }
-    if (op.code == Opcode::kSetGpr && ops[op.a].where == Where::kHome && ops[op.a].reg == op.aux) {
-      drop_read(op.a);
-      continue;
-    }
-    if (op.code == Opcode::kConst || op.code == Opcode::kGuestAddress) {
-      op.where = Where::kConst;
-      continue;
+    if (op.code <= Opcode::kGuestAddress) {
+      if (op.code == Opcode::kGetGpr) {
+        op.where = Where::kHome;
+        op.reg = op.aux;
+        home_[op.aux] = static_cast<ValueId>(i);
+        continue;
+      }
+      if (op.code == Opcode::kSetGpr) {
+        if (ops[op.a].where == Where::kHome && ops[op.a].reg == op.aux) {
+          drop_read(op.a);
+          continue;
+        }
+      } else if (op.code == Opcode::kConst || op.code == Opcode::kGuestAddress) {
+        op.where = Where::kConst;
+        continue;
+      }
     }
     current_ = static_cast<uint16_t>(i);
     pinned_int_ = pinned_vec_ = 0;
@@ -112,16 +119,12 @@ void Emitter::emit_block(int index) {
         (op.flags_live & ~op.flags_def & kRaw) != 0) {
       make_canonical();
     }
-    if (op.pf == ir::RawNeed::kNone && op.af == ir::RawNeed::kNone) {
-      if (i != absorbed_) kEmit[static_cast<unsigned>(op.code)](*this, op);
-      finish_op(op);
-    } else {
-      before_raw_flags(op);
-      // Neither the result nor NZCV may be wanted when PF is that of an operand.
-      if (op.uses != 0 || (wanted(op) & ir::kNzcv) != 0) kEmit[static_cast<unsigned>(op.code)](*this, op);
-      finish_op(op);
-      after_raw_flags(op);
-    }
+    const bool raw = op.pf != ir::RawNeed::kNone || op.af != ir::RawNeed::kNone;
+    if (raw) before_raw_flags(op);
+    // Neither the result nor NZCV may be wanted when PF is that of an operand.
+    if (!raw || op.uses != 0 || (wanted(op) & ir::kNzcv) != 0) kEmit[static_cast<unsigned>(op.code)](*this, op);
+    finish_op(op);
+    if (raw) after_raw_flags(op);
   }
 }
 

@@ -266,6 +266,8 @@ class Emitter : private IntegerTables, private VectorTables {
   void load_af(const ir::AfSource& af);
   void load_pf(ir::ValueId value);
   void finish_op(const ir::Op& op);
+  // A later operation of the block has been emitted along with the current one.
+  void absorb(uint16_t index);
   void drop_read(ir::ValueId value) {
     if (value == ir::kNoValue) return;
     ir::Op& v = ops_[value];
@@ -299,6 +301,7 @@ class Emitter : private IntegerTables, private VectorTables {
   }
   a64::Gpr use_elsewhere(ir::ValueId value);
   a64::Gpr def_special(const ir::Op& op);
+  void hold_in(a64::Gpr reg);
   void leave_home_to(const ir::Op& op);
   void evict_vec_home(unsigned guest_reg);
   bool leave_home(unsigned guest_reg);
@@ -329,7 +332,6 @@ class Emitter : private IntegerTables, private VectorTables {
   bool pf_taken_ = false;  // the expansion has left PF at home
   uint16_t current_ = 0;
   bool exhausted_ = false;  // an operation wanted more registers than there are
-  uint16_t absorbed_ = 0;   // operation that an earlier one of its block has emitted along with itself
   int block_ = 0;
   std::vector<ColdPath>& cold_;
 };

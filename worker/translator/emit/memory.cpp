@@ -423,7 +423,7 @@ void emit_Push(Emitter& e, const Op& op) {
       e.shift_home(kRsp, -16);
       e.fault_point();
       e.a.pair_pre(a64::PairOp::STP_X, gpr_home(e.region.ops[get].aux), value, rsp, -16);
-      e.absorbed_ = push;
+      e.absorb(push);
       return;
     }
   }
@@ -460,7 +460,7 @@ void emit_Pop(Emitter& e, const Op& op) {
         e.current_ = first;
         e.fault_point();
         e.a.pair_post(a64::PairOp::LDP_X, d, d2, rsp, 16);
-        e.absorbed_ = pop;
+        e.absorb(pop);
         return;
       }
     }

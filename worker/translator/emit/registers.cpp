@@ -306,6 +306,18 @@ bool Emitter::exchanges_in_place(const Op& op) const {
   return at_home(op.b) && !at_home(op.a) && !at_home(op.c);
 }
 
+// The result of the current operation goes to a temporary; one that nobody reads is given back at its end.
+void Emitter::hold_in(a64::Gpr reg) {
+  Op& result = ops_[current_];
+  if (result.uses == 0) {
+    borrowed_int_ |= 1u << reg;
+    return;
+  }
+  result.where = Where::kTemp;
+  result.reg = reg;
+  temp_[reg] = current_;
+}
+
 a64::Gpr Emitter::def(const Op& op) {
   if ((ir::traits(op.code) & (ir::kEarlyClobber | ir::kTied)) != 0) return def_special(op);
   if (gives_pf_alone(op)) {
@@ -315,9 +327,7 @@ a64::Gpr Emitter::def(const Op& op) {
   if (op.home == 0xff) {
     free_dying_operands(op);
     const a64::Gpr reg = allocate();
-    ops_[current_].where = Where::kTemp;
-    ops_[current_].reg = reg;
-    temp_[reg] = current_;
+    hold_in(reg);
     return reg;
   }
   if (offsets_ != 0 || home_[op.home] != kNoValue) leave_home_to(op);
@@ -388,9 +398,7 @@ a64::Gpr Emitter::def_special(const Op& op) {
     reg = gpr_home(op.home);
   } else {
     reg = allocate();
-    result.where = Where::kTemp;
-    result.reg = reg;
-    temp_[reg] = current_;
+    hold_in(reg);
   }
   if (tied && from != reg) a.mov(true, reg, from);
   return reg;
@@ -439,9 +447,13 @@ a64::Vec Emitter::def_vec(const Op& op) {
     reg = vec_home(op.home);
   } else {
     reg = allocate_vec();
-    result.where = Where::kTemp;
-    result.reg = reg;
-    vec_temp_[reg] = current_;
+    if (op.uses == 0) {
+      borrowed_vec_ |= 1u << reg;
+    } else {
+      result.where = Where::kTemp;
+      result.reg = reg;
+      vec_temp_[reg] = current_;
+    }
   }
   if (tied && from != reg && !is_there) a.vmov(true, reg, from);
   return reg;

@@ -72,17 +72,18 @@ enum class ResultClass : uint8_t { kNone, kInt, kVec };
   /*  name           result  operands  properties */                                                                 \
   OP(Invalid,          None, "---", kSideEffect)                                                                     \
   OP(Nothing,          None, "---", kPure) /* what is left of a dropped operation */                                   \
+  /* What needs no code mostly stands first: the emitter asks for GuestAddress and below at once. */                 \
   /* Guest state. aux = register number. */                                                                          \
   OP(GetGpr,           Int,  "---", kPure)                                                                           \
   OP(SetGpr,           None, "i--", kSideEffect)                                                                     \
+  OP(Const,            Int,  "---", kPure) /* imm */                                                                 \
+  OP(GuestAddress,     Int,  "---", kPure) /* imm = address inside or near the module: image-relative */             \
   OP(GetVec,           Vec,  "---", kPure)                                                                           \
   OP(SetVec,           None, "v--", kSideEffect)                                                                     \
   OP(GetState,         Int,  "---", kPure) /* imm = byte offset in GuestState, width 8..64, zero-extended */         \
   OP(SetState,         None, "i--", kSideEffect) /* imm = byte offset, width 8..64 */                                \
   OP(GetStateVec,      Vec,  "---", kPure) /* imm = byte offset, width 64 or 128 */                                  \
   OP(SetStateVec,      None, "v--", kSideEffect)                                                                     \
-  OP(Const,            Int,  "---", kPure) /* imm */                                                                 \
-  OP(GuestAddress,     Int,  "---", kPure) /* imm = address inside or near the module: image-relative */             \
   /* Flags. */                                                                                                       \
   OP(SetPf,            None, "i--", kSideEffect)                                                                     \
   OP(SetAf,            None, "ii-", kSideEffect) /* aux2 = AfKind; a absent: 0; b absent: imm takes its place */     \

@@ -90,169 +90,158 @@ void live_on_entry(Region& region) {
   }
 }
 
-class BlockWalk {
- public:
-  BlockWalk(Region& region, const Block& block, FlagMask exit_flags)
-      : region_(region), block_(block), exit_flags_(exit_flags) {}
-
-  // Returns the flags that are live on entry of the block.
-  FlagMask run() {
-    const EdgeFlags edges = edge_flags(region_, block_, exit_flags_);
-    FlagMask live = edges.live;
-    if ((live & kNzcv) == 0) fuse_branch();
-    FlagMask read_inside = 0;  // flags that an operation after the current one reads before they are redefined
-    Op* const ops = region_.ops.data();
-    Op* const first = ops + block_.first;
-    for (Op* next = ops + block_.last; next != first;) {
-      Op& op = *--next;
-      const unsigned properties = traits(op.code);
-      op.flags_live = live;
-      if ((properties & kGuestRegister) != 0) {
-        guest_register(op);
-        continue;
-      }
-      const FlagMask defined = op.flags_def;
-      if ((properties & (kRawFlags | kOnlyFlags)) != 0) {
-        op.dead = (live & defined) == 0;
-        if ((properties & kRawFlags) != 0) op.sunk = !op.dead && ((read_inside | edges.at_once) & defined) == 0;
-      } else {
-        // AF is undefined after operations that do not name it. Where it is named and read, so is PF: what defines PF
-        // anew defines AF anew, if only as undefined.
-        op.dead = op.uses == 0 && (properties & (kSideEffect | kCanFault)) == 0 && (live & defined & ~kA) == 0;
-      }
-      if (op.dead) {
-        if ((defined & kA) != 0) live &= static_cast<FlagMask>(~killed_flags(op));
-        continue;
-      }
-      if ((defined | op.flags_use) != 0) {
-        if (names_raw_flags(op)) {
-          need_raw_flags(op, static_cast<ValueId>(next - ops), live,
-                         static_cast<FlagMask>(read_inside | edges.at_once));
-        }
-        const FlagMask killed = killed_flags(op);
-        // What may stay as it was is read, as far as it is live.
-        const auto use = static_cast<FlagMask>(op.flags_use | (defined & ~killed & live));
-        live = static_cast<FlagMask>((live & ~killed) | use);
-        read_inside = static_cast<FlagMask>((read_inside & ~killed) | use);
-      }
-      if (op.a != kNoValue && !((properties & kRawFlags) != 0 && is_hint(op))) ++ops[op.a].uses;
-      if (op.b != kNoValue) ++ops[op.b].uses;
-      if (op.c != kNoValue) ++ops[op.c].uses;
-      choose_home(op, static_cast<ValueId>(next - ops), properties);
-    }
-    return live;
-  }
-
- private:
-  // A branch on ZF that nothing but itself needs, right after TEST or CMP with 0 or TEST of one bit, becomes a branch
-  // on the value.
-  void fuse_branch() {
-    Op& branch = region_.ops[block_.last - 1];
-    if (branch.code != Opcode::kBranch || (branch.aux & 0xe) != 4) return;
-    for (unsigned k = block_.last - 1; k-- > block_.first;) {
-      const Op& op = region_.ops[k];
-      if ((op.flags_use & kNzcv) != 0 || (traits(op.code) & (kStateBarrier | kClobbersNzcv)) != 0) return;
-      if ((op.flags_def & kNzcv) == 0) continue;
-      uint8_t bit = 0;
-      if (op.b != kNoValue || (op.flags_def & kNzcv) != kNzcv) return;
-      if (op.code == Opcode::kSub && op.imm == 0) {
-        if (op.width < 32 && !ir::is_narrow(region_, op.a, op.width)) return;
-      } else if (op.code == Opcode::kAnd) {
-        const uint64_t mask = static_cast<uint64_t>(op.imm) & (~uint64_t{0} >> (64 - op.width));
-        if (mask == 0 || (mask & (mask - 1)) != 0) return;
-        bit = static_cast<uint8_t>(__builtin_ctzll(mask) + 1);
-      } else {
-        return;
-      }
-      const ValueId value = op.a;
-      branch.code = Opcode::kBranchZero;
-      branch.width = op.width == 64 ? 64 : 32;
-      branch.a = value;
-      branch.aux = branch.aux & 1;
-      branch.aux2 = bit;
-      branch.flags_use = 0;
+// A branch on ZF that nothing but itself needs, right after TEST or CMP with 0 or TEST of one bit, becomes a branch
+// on the value.
+void fuse_branch(Region& region, const Block& block) {
+  Op& branch = region.ops[block.last - 1];
+  if (branch.code != Opcode::kBranch || (branch.aux & 0xe) != 4) return;
+  for (unsigned k = block.last - 1; k-- > block.first;) {
+    const Op& op = region.ops[k];
+    if ((op.flags_use & kNzcv) != 0 || (traits(op.code) & (kStateBarrier | kClobbersNzcv)) != 0) return;
+    if ((op.flags_def & kNzcv) == 0) continue;
+    uint8_t bit = 0;
+    if (op.b != kNoValue || (op.flags_def & kNzcv) != kNzcv) return;
+    if (op.code == Opcode::kSub && op.imm == 0) {
+      if (op.width < 32 && !ir::is_narrow(region, op.a, op.width)) return;
+    } else if (op.code == Opcode::kAnd) {
+      const uint64_t mask = static_cast<uint64_t>(op.imm) & (~uint64_t{0} >> (64 - op.width));
+      if (mask == 0 || (mask & (mask - 1)) != 0) return;
+      bit = static_cast<uint8_t>(__builtin_ctzll(mask) + 1);
+    } else {
       return;
     }
+    const ValueId value = op.a;
+    branch.code = Opcode::kBranchZero;
+    branch.width = op.width == 64 ? 64 : 32;
+    branch.a = value;
+    branch.aux = branch.aux & 1;
+    branch.aux2 = bit;
+    branch.flags_use = 0;
+    return;
   }
+}
 
-  // A value may be computed into the home of register r early if, from its definition to the write of r, nobody can
-  // see the old value of r: no read of r, nothing that can fault, no other write. Walking backward, a write of r
-  // makes a wish for its value, which anything else that touches r cancels before the definition is met.
-  void guest_register(Op& op) {
-    if (op.code == Opcode::kSetGpr) {
-      wish(gprs_, op);
-    } else if (op.code == Opcode::kSetVec) {
-      wish(vectors_, op);
-    } else if (op.uses == 0) {
-      op.dead = true;
-    } else if (op.code == Opcode::kGetGpr) {
-      gprs_.wanted &= ~(1u << op.aux);
-    } else if (op.code == Opcode::kGetVec) {
-      vectors_.wanted &= ~(1u << op.aux);
-    } else {
-      op.home = 0xff;
+// PF and AF of an operation that names them: when they are needed, and the reads that this means. An operand of AF
+// that only edges would want is a hint (AfKind).
+void need_raw_flags(Op* ops, Op& op, FlagMask live, FlagMask at_once) {
+  const auto need = [&](FlagMask flag) { return (at_once & flag) != 0 ? RawNeed::kAtOnce : RawNeed::kAtEdges; };
+  if ((live & kP) != 0) {
+    op.pf = need(kP);
+    ++ops[pf_value(op, static_cast<ValueId>(&op - ops))].uses;
+  }
+  const AfSource af = af_source(op);
+  if ((live & kA) == 0 || af.kind == AfKind::kUndefined) return;
+  op.af = need(kA);
+  if (af.a != kNoValue && (op.af == RawNeed::kAtOnce || af.kind == AfKind::kPlain)) ++ops[af.a].uses;
+  if (af.b != kNoValue) ++ops[af.b].uses;
+}
+
+// A value may be computed into the home of register r early if, from its definition to the write of r, nobody can
+// see the old value of r: no read of r, nothing that can fault, no other write. Walking backward, a write of r makes
+// a wish for its value, which anything else that touches r cancels before the definition is met.
+struct Wishes {
+  uint32_t wanted = 0;  // bit per guest register
+  std::array<ValueId, 16> value;
+
+  void add(Op* ops, const Op& write) {
+    const uint8_t reg = write.aux;
+    const ValueId written = write.a;
+    wanted |= 1u << reg;
+    value[reg] = written;
+    ops[written].home = reg;
+    ++ops[written].uses;
+  }
+  void cancel(uint8_t reg) { wanted &= ~(1u << reg); }
+  bool hold(uint8_t reg, ValueId id) const { return (wanted >> reg & 1) != 0 && value[reg] == id; }
+};
+
+// Returns the flags that are live on entry of the block.
+FlagMask walk_block(Region& region, const Block& block, FlagMask exit_flags) {
+  const EdgeFlags edges = edge_flags(region, block, exit_flags);
+  FlagMask live = edges.live;
+  if ((live & kNzcv) == 0) fuse_branch(region, block);
+  FlagMask read_inside = 0;  // flags that an operation after the current one reads before they are redefined
+  Wishes gprs, vectors;
+  Op* const ops = region.ops.data();
+  Op* const first = ops + block.first;
+  for (Op* next = ops + block.last; next != first;) {
+    Op& op = *--next;
+    const unsigned properties = traits(op.code);
+    if ((properties & kGuestRegister) != 0) {
+      if (op.code == Opcode::kSetGpr) {
+        gprs.add(ops, op);
+      } else if (op.code == Opcode::kSetVec) {
+        vectors.add(ops, op);
+      } else if (op.uses == 0) {
+        op.dead = true;
+      } else if (op.code == Opcode::kGetGpr) {
+        gprs.cancel(op.aux);
+      } else if (op.code == Opcode::kGetVec) {
+        vectors.cancel(op.aux);
+      } else {
+        op.home = 0xff;
+      }
+      continue;
     }
-  }
-
-  void choose_home(Op& op, ValueId id, unsigned properties) {
+    op.flags_live = live;
+    const FlagMask defined = op.flags_def;
+    bool reads_a = op.a != kNoValue;
+    if ((properties & (kRawFlags | kOnlyFlags)) != 0) {
+      op.dead = (live & defined) == 0;
+      if ((properties & kRawFlags) != 0) {
+        op.sunk = !op.dead && ((read_inside | edges.at_once) & defined) == 0;
+        reads_a = reads_a && !is_hint(op);
+      }
+    } else if (op.uses == 0 && (properties & (kSideEffect | kCanFault)) == 0) {
+      // AF is undefined after operations that do not name it. Where it is named and read, so is PF: what defines PF
+      // anew defines AF anew, if only as undefined.
+      op.dead = (live & defined & ~kA) == 0;
+    }
+    if (op.dead) {
+      if ((defined & kA) != 0) live &= static_cast<FlagMask>(~killed_flags(op));
+      continue;
+    }
+    if ((defined | op.flags_use) != 0) {
+      if (names_raw_flags(op)) need_raw_flags(ops, op, live, static_cast<FlagMask>(read_inside | edges.at_once));
+      const FlagMask killed = killed_flags(op);
+      // What may stay as it was is read, as far as it is live.
+      const auto use = static_cast<FlagMask>(op.flags_use | (defined & ~killed & live));
+      live = static_cast<FlagMask>((live & ~killed) | use);
+      read_inside = static_cast<FlagMask>((read_inside & ~killed) | use);
+    }
+    if (reads_a) ++ops[op.a].uses;
+    if (op.b != kNoValue) ++ops[op.b].uses;
+    if (op.c != kNoValue) ++ops[op.c].uses;
     if (op.home != 0xff) {
-      const Wishes& wishes = (properties & kDefinesInt) != 0 ? gprs_ : vectors_;
-      if ((wishes.wanted & (1u << op.home)) == 0 || wishes.value[op.home] != id) op.home = 0xff;
-      // What becomes a tied result is best there from the start.
-      if (op.home != 0xff && (properties & (kDefinesVec | kTied)) == (kDefinesVec | kTied)) {
-        vectors_.value[op.home] = op.a;
-        region_.ops[op.a].home = op.home;
+      const bool is_vector = (properties & kDefinesInt) == 0;
+      const auto id = static_cast<ValueId>(next - ops);
+      if (is_vector ? !vectors.hold(op.home, id) : !gprs.hold(op.home, id)) {
+        op.home = 0xff;
+      } else if (is_vector && (properties & kTied) != 0) {
+        // What becomes a tied result is best there from the start.
+        vectors.value[op.home] = op.a;
+        ops[op.a].home = op.home;
       }
     }
-    if ((properties & (kCanFault | kStateBarrier)) != 0) gprs_.wanted = vectors_.wanted = 0;
-    if ((properties & kMovesRsp) != 0) gprs_.wanted &= ~(1u << 4);
-  }
-
-  // PF and AF of an operation that names them: when they are needed, and the reads that this means. An operand of AF
-  // that only edges would want is a hint (AfKind).
-  void need_raw_flags(Op& op, ValueId id, FlagMask live, FlagMask at_once) {
-    const auto need = [&](FlagMask flag) { return (at_once & flag) != 0 ? RawNeed::kAtOnce : RawNeed::kAtEdges; };
-    if ((live & kP) != 0) {
-      op.pf = need(kP);
-      ++region_.ops[pf_value(op, id)].uses;
+    if ((properties & (kCanFault | kStateBarrier | kMovesRsp)) != 0) {
+      if ((properties & (kCanFault | kStateBarrier)) != 0) gprs.wanted = vectors.wanted = 0;
+      if ((properties & kMovesRsp) != 0) gprs.cancel(4);
     }
-    const AfSource af = af_source(op);
-    if ((live & kA) == 0 || af.kind == AfKind::kUndefined) return;
-    op.af = need(kA);
-    if (af.a != kNoValue && (op.af == RawNeed::kAtOnce || af.kind == AfKind::kPlain)) ++region_.ops[af.a].uses;
-    if (af.b != kNoValue) ++region_.ops[af.b].uses;
   }
-
-  struct Wishes {
-    uint32_t wanted = 0;  // bit per guest register
-    std::array<ValueId, 16> value;
-  };
-
-  void wish(Wishes& wishes, const Op& op) {
-    wishes.wanted |= 1u << op.aux;
-    wishes.value[op.aux] = op.a;
-    Op& made_by = region_.ops[op.a];
-    made_by.home = op.aux;
-    ++made_by.uses;
-  }
-
-  Region& region_;
-  const Block& block_;
-  const FlagMask exit_flags_;
-  Wishes gprs_, vectors_;
-};
+  return live;
+}
 
 }  // namespace
 
 void analyse_liveness(Region& region, FlagMask exit_flags) {
   if (goes_back(region)) {
     live_on_entry(region);
-    for (const Block& block : region.blocks) BlockWalk(region, block, exit_flags).run();
+    for (const Block& block : region.blocks) walk_block(region, block, exit_flags);
     return;
   }
   for (std::size_t i = region.blocks.size(); i-- > 0;) {
     Block& block = region.blocks[i];
-    block.live_in = BlockWalk(region, block, exit_flags).run();
+    block.live_in = walk_block(region, block, exit_flags);
   }
 }
 
