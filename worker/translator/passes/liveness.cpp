@@ -123,7 +123,7 @@ void fuse_branch(Region& region, const Block& block) {
 
 // PF and AF of an operation that names them: when they are needed, and the reads that this means. An operand of AF
 // that only edges would want is a hint (AfKind).
-void need_raw_flags(Op* ops, Op& op, FlagMask live, FlagMask at_once) {
+void need_raw_flags(Op* ops, Op& op, unsigned live, unsigned at_once) {
   const auto need = [&](FlagMask flag) { return (at_once & flag) != 0 ? RawNeed::kAtOnce : RawNeed::kAtEdges; };
   if ((live & kP) != 0) {
     op.pf = need(kP);
@@ -158,9 +158,9 @@ struct Wishes {
 // Returns the flags that are live on entry of the block.
 FlagMask walk_block(Region& region, const Block& block, FlagMask exit_flags) {
   const EdgeFlags edges = edge_flags(region, block, exit_flags);
-  FlagMask live = edges.live;
+  unsigned live = edges.live;
   if ((live & kNzcv) == 0) fuse_branch(region, block);
-  FlagMask read_inside = 0;  // flags that an operation after the current one reads before they are redefined
+  unsigned read_inside = 0;  // flags that an operation after the current one reads before they are redefined
   Wishes gprs, vectors;
   Op* const ops = region.ops.data();
   Op* const first = ops + block.first;
@@ -183,33 +183,35 @@ FlagMask walk_block(Region& region, const Block& block, FlagMask exit_flags) {
       }
       continue;
     }
-    op.flags_live = live;
-    const FlagMask defined = op.flags_def;
-    bool reads_a = op.a != kNoValue;
+    op.flags_live = static_cast<FlagMask>(live);
+    const unsigned defined = op.flags_def;
+    ValueId a = op.a;
+    bool dead = false;
     if ((properties & (kRawFlags | kOnlyFlags)) != 0) {
-      op.dead = (live & defined) == 0;
-      if ((properties & kRawFlags) != 0) {
-        op.sunk = !op.dead && ((read_inside | edges.at_once) & defined) == 0;
-        reads_a = reads_a && !is_hint(op);
+      dead = (live & defined) == 0;
+      if ((properties & kRawFlags) != 0 && !dead) {
+        op.sunk = ((read_inside | edges.at_once) & defined) == 0;
+        if (is_hint(op)) a = kNoValue;
       }
     } else if (op.uses == 0 && (properties & (kSideEffect | kCanFault)) == 0) {
       // AF is undefined after operations that do not name it. Where it is named and read, so is PF: what defines PF
       // anew defines AF anew, if only as undefined.
-      op.dead = (live & defined & ~kA) == 0;
+      dead = (live & defined & ~unsigned{kA}) == 0;
     }
-    if (op.dead) {
-      if ((defined & kA) != 0) live &= static_cast<FlagMask>(~killed_flags(op));
+    if (dead) {
+      op.dead = true;
+      if ((defined & kA) != 0) live &= ~unsigned{killed_flags(op)};
       continue;
     }
     if ((defined | op.flags_use) != 0) {
-      if (names_raw_flags(op)) need_raw_flags(ops, op, live, static_cast<FlagMask>(read_inside | edges.at_once));
-      const FlagMask killed = killed_flags(op);
+      if (names_raw_flags(op)) need_raw_flags(ops, op, live, read_inside | edges.at_once);
+      const unsigned killed = killed_flags(op);
       // What may stay as it was is read, as far as it is live.
-      const auto use = static_cast<FlagMask>(op.flags_use | (defined & ~killed & live));
-      live = static_cast<FlagMask>((live & ~killed) | use);
-      read_inside = static_cast<FlagMask>((read_inside & ~killed) | use);
+      const unsigned use = op.flags_use | (defined & ~killed & live);
+      live = (live & ~killed) | use;
+      read_inside = (read_inside & ~killed) | use;
     }
-    if (reads_a) ++ops[op.a].uses;
+    if (a != kNoValue) ++ops[a].uses;
     if (op.b != kNoValue) ++ops[op.b].uses;
     if (op.c != kNoValue) ++ops[op.c].uses;
     if (op.home != 0xff) {
@@ -228,7 +230,7 @@ FlagMask walk_block(Region& region, const Block& block, FlagMask exit_flags) {
       if ((properties & kMovesRsp) != 0) gprs.cancel(4);
     }
   }
-  return live;
+  return static_cast<FlagMask>(live);
 }
 
 }  // namespace
