@@ -5,8 +5,9 @@
 // inside the region are known, so blocks need not be split afterwards.
 #include "worker/translator/translate.h"
 
+#include <algorithm>
 #include <array>
-#include <initializer_list>
+#include <bit>
 
 #include "worker/translator/decode/instruction.h"
 #include "worker/translator/emit/emitter.h"
@@ -25,30 +26,20 @@ using decode::DecodeStatus;
 using decode::Instruction;
 using decode::Mnemonic;
 
-enum class Flow : uint8_t { kNext, kBranch, kJump, kCall, kEnd, kNextBlock };
+using lift::Flow;
 
-constexpr auto kFlows = [] {
-  std::array<Flow, decode::kMnemonicCount> flows{};
-  const auto set = [&](Flow flow, std::initializer_list<Mnemonic> mnemonics) {
-    for (const Mnemonic mnemonic : mnemonics) flows[static_cast<std::size_t>(mnemonic)] = flow;
-  };
-  set(Flow::kBranch, {Mnemonic::kJcc, Mnemonic::kLoop, Mnemonic::kLoope, Mnemonic::kLoopne, Mnemonic::kJrcxz});
-  set(Flow::kJump, {Mnemonic::kJmp});
-  set(Flow::kCall, {Mnemonic::kCall, Mnemonic::kCallIndirect});
-  set(Flow::kNextBlock, {Mnemonic::kSyscall});
-  set(Flow::kEnd, {Mnemonic::kJmpIndirect, Mnemonic::kRet, Mnemonic::kInvalid, Mnemonic::kUd0, Mnemonic::kUd1,
-                   Mnemonic::kUd2, Mnemonic::kInt, Mnemonic::kInt1, Mnemonic::kInt3, Mnemonic::kHlt});
-  return flows;
-}();
+enum Marks : uint8_t {
+  kLeader = 1,   // starts a block
+  kEntry = 2,    // is reached from outside: region start, return site
+  kThrough = 4,  // CALL of a stub that jumps through a pointer (PLT)
+};
 
 struct Decoded {
   Instruction in;
   lift::LiftFunction lift;  // null: not implemented
   uint64_t address;
-  uint64_t pointer;  // CALL of a stub that jumps through a pointer (PLT): where the pointer is, else 0
-  uint64_t jump;     // and where the stub's jump is
-  bool leader;       // starts a block
-  bool entry;        // is reached from outside: region start, return site
+  uint64_t pointer, jump;  // kThrough: where the pointer is, and where the stub's jump is
+  uint8_t marks;
 };
 
 class Discovery {
@@ -56,20 +47,25 @@ class Discovery {
   // False when there is no code at the start.
   bool run(const TranslateInput& input) {
     input_ = input;
+    if (input_.max_instructions > kMostInstructions) input_.max_instructions = kMostInstructions;
     instructions_.clear();
-    instructions_.make_room(input_.max_instructions);
+    instructions_.make_room(input_.max_instructions + std::size_t{1});
     pending_.clear();
     ranges_.clear();
-    table_.fill(kFree);
+    slot_mask_ = std::bit_ceil(2 * input_.max_instructions) - 1;
+    std::fill_n(slots_.begin(), slot_mask_ + 1, uint16_t{0});
     push({input_.pc, 0, true, false});
     while (!pending_.empty() && instructions_.size() < input_.max_instructions) {
       const Pending p = pending_.back();
       pending_.pop_back();
       walk(p);
     }
+    // What ends the last block.
+    instructions_.data()[instructions_.size()].marks = kLeader;
     return !instructions_.empty();
   }
 
+  // In each block without a gap; one more leader stands behind the last one.
   const FlatArray<Decoded>& instructions() const { return instructions_; }
   const std::vector<GuestRange>& ranges() const { return ranges_; }
 
@@ -80,7 +76,7 @@ class Discovery {
     bool entry;
     bool backward;
   };
-  static constexpr uint16_t kFree = 0xffff;
+  static constexpr unsigned kMostInstructions = 512;
   // How much of the depth a step uses up. Forward branches are rarely taken, and what is translated for nothing costs
   // more than translating it later: with these figures an empty dynamic program translates a fifth less code than
   // with 1 and 1.
@@ -96,10 +92,17 @@ class Discovery {
 
   bool is_known(uint64_t pc) const { return input_.is_known != nullptr && input_.is_known(input_.known_context, pc); }
 
-  uint16_t& lookup(uint64_t pc) {
-    std::size_t i = (pc * 0x9e3779b97f4a7c15u) >> 54;
-    while (table_[i] != kFree && instructions_[table_[i]].address != pc) i = (i + 1) & (table_.size() - 1);
-    return table_[i];
+  // Where the index of an instruction at `pc` goes. Null if there is one: it becomes a leader then, and `marks` are
+  // its marks besides.
+  uint16_t* free_slot(uint64_t pc, uint8_t marks) {
+    for (uint64_t i = pc;; ++i) {
+      uint16_t& slot = slots_[i & slot_mask_];
+      if (slot == 0) return &slot;
+      Decoded& known = instructions_[slot - std::size_t{1}];
+      if (known.address != pc) continue;
+      known.marks |= kLeader | marks;
+      return nullptr;
+    }
   }
 
   // Calls of PLT stubs, `[endbr64] [bnd] jmp *pointer(%rip)`, go through the pointer themselves.
@@ -118,119 +121,133 @@ class Discovery {
         bytes[at + 2] | uint32_t{bytes[at + 3]} << 8 | uint32_t{bytes[at + 4]} << 16 | uint32_t{bytes[at + 5]} << 24;
     const uint64_t end = target + at + 6;
     call.pointer = end + static_cast<uint64_t>(static_cast<int64_t>(static_cast<int32_t>(displacement)));
+    call.marks |= kThrough;
     ranges_.push_back({target, end});
+  }
+
+  // Decodes from `pc` on, whose slot is free, until control may go elsewhere: Flow::kEnd if it does not go on from
+  // there, or goes on in what has been decoded. `pc` is behind the last instruction then.
+  Flow decode_block(uint64_t& pc, uint16_t* slot, uint8_t marks) {
+    const CodeWindow window = input_.window;
+    std::size_t count = instructions_.size();
+    Decoded* d = instructions_.data() + count;
+    uint64_t at = pc;
+    Flow flow = Flow::kEnd;
+    for (;;) {
+      const uint64_t offset = at - window.start;
+      if (offset >= window.size) {
+        flow = Flow::kEnd;
+        break;
+      }
+      d->address = at;
+      d->marks = marks;
+      const DecodeStatus status = decode::decode(window.bytes + offset, window.size - offset, at, d->in);
+      if (status != DecodeStatus::kOk) [[unlikely]] {
+        flow = Flow::kEnd;
+        if (status == DecodeStatus::kOutOfBytes && at != input_.pc) break;
+        d->in = Instruction{};
+        d->in.length = 1;
+      }
+      *slot = static_cast<uint16_t>(++count);
+      at += d->in.length;
+      const lift::Lifting lifting = lift::lifting_of(d->in.mnemonic);
+      d->lift = lifting.function;
+      flow = lifting.flow;
+      if (flow != Flow::kNext) break;
+      ++d;
+      marks = 0;
+      if (count == input_.max_instructions || (slot = free_slot(at, 0)) == nullptr) {
+        flow = Flow::kEnd;
+        break;
+      }
+    }
+    instructions_.set_size(count);
+    pc = at;
+    return flow;
   }
 
   void walk(const Pending& p) {
     uint64_t pc = p.pc;
     unsigned depth = p.depth;
-    bool leader = true, entry = p.entry, backward = p.backward;
-    const uint64_t start = pc;
+    bool entry = p.entry, backward = p.backward;
+    const auto may_follow = [&](unsigned cost) { return depth + cost <= input_.prefetch_depth; };
     while (instructions_.size() < input_.max_instructions) {
-      uint16_t& known = lookup(pc);
-      if (known != kFree) {
-        instructions_[known].leader = true;
-        instructions_[known].entry |= entry;
-        break;
-      }
-      if (leader && depth >= kKnownDepth && !backward && !entry && is_known(pc)) break;
+      const uint8_t marks = entry ? kLeader | kEntry : kLeader;
+      uint16_t* const slot = free_slot(pc, marks);
+      if (slot == nullptr) break;
+      if (depth >= kKnownDepth && !backward && !entry && is_known(pc)) break;
       backward = false;
-      const uint64_t offset = pc - input_.window.start;
-      if (offset >= input_.window.size) break;
-      Decoded& d = *instructions_.add_in_room();
-      d.address = pc;
-      d.pointer = d.jump = 0;
-      d.leader = leader;
-      d.entry = entry;
-      const DecodeStatus status = decode::decode(input_.window.bytes + offset, input_.window.size - offset, pc, d.in);
-      if (status != DecodeStatus::kOk) {
-        if (status == DecodeStatus::kOutOfBytes && pc != input_.pc) {
-          instructions_.set_size(instructions_.size() - 1);
-          break;
-        }
-        d.in = Instruction{};
-        d.in.length = 1;
-      }
-      known = static_cast<uint16_t>(instructions_.size() - 1);
-      leader = entry = false;
-      const Instruction& in = d.in;
-      pc += in.length;
-      d.lift = lift::lift_function(in.mnemonic);
-      Flow flow = kFlows[static_cast<std::size_t>(in.mnemonic)];
-      if (flow == Flow::kNext) {
-        if (d.lift != nullptr) continue;
-        flow = Flow::kEnd;
-      }
+      const Flow flow = decode_block(pc, slot, marks);
       if (flow == Flow::kEnd || input_.single_block) break;
-      const auto may_follow = [&](unsigned cost) { return depth + cost <= input_.prefetch_depth; };
+      Decoded& last = instructions_.back();
+      const auto target = static_cast<uint64_t>(last.in.imm);
       if (flow == Flow::kJump) {
-        const auto target = static_cast<uint64_t>(in.imm);
         if (may_follow(kStepCost)) push({target, depth + kStepCost, false, target < pc});
         break;
       }
-      if (in.mnemonic == Mnemonic::kCall) look_through(d);
+      if (last.in.mnemonic == Mnemonic::kCall) look_through(last);
       if (flow == Flow::kBranch) {
-        const auto target = static_cast<uint64_t>(in.imm);
         const unsigned cost = target < pc ? kStepCost : kForwardTakenCost;
         if (may_follow(cost)) push({target, depth + cost, false, target < pc});
       }
       if (!may_follow(kStepCost)) break;
       depth += kStepCost;
-      leader = true;
       entry = flow != Flow::kBranch;
     }
-    if (pc != start) ranges_.push_back({start, pc});
+    if (pc != p.pc) ranges_.push_back({p.pc, pc});
   }
 
   TranslateInput input_;
   FlatArray<Decoded> instructions_;
   std::vector<Pending> pending_;
   std::vector<GuestRange> ranges_;
-  std::array<uint16_t, 1024> table_;
+  // By address, open addressing: index of the instruction + 1, or 0.
+  std::array<uint16_t, std::size_t{2} * kMostInstructions> slots_;
+  std::size_t slot_mask_ = 0;
 };
 
-// Lifts an instruction, and ends the block if it or what stands behind it does.
-[[gnu::always_inline]] inline void lift_instruction(const TranslateInput& input, const Decoded* decoded,
-                                                    std::size_t count, std::size_t i, ir::Builder& builder,
-                                                    lift::AlignmentFacts& alignment) {
-  const Decoded& d = decoded[i];
-  builder.begin_instruction(static_cast<uint16_t>(i));
-  lift::Lifter lifter{builder, alignment, d.in, d.address, input.options, input.host};
-  if (d.pointer != 0) {
-    lift::lift_call_through(lifter, d.pointer, d.jump);
-  } else if (d.lift != nullptr) {
-    d.lift(lifter);
-  } else {
-    lifter.trap(ir::TrapKind::kInvalidOpcode);
-  }
-  const uint64_t next = d.address + d.in.length;
-  if (!builder.block_ended()) {
-    const bool goes_on = i + 1 < count && decoded[i + 1].address == next && !decoded[i + 1].leader;
-    if (goes_on) return;
+// Lifts the instructions from `first` on to the end of their block, and returns the index of what stands behind it.
+std::size_t lift_block(const TranslateInput& input, const Decoded* decoded, std::size_t first, ir::Region& region,
+                       ir::Builder& builder, lift::AlignmentFacts& alignment) {
+  std::size_t i = first;
+  const Decoded* d = decoded + i;
+  do {
+    region.instructions[i] = {d->address, d->in.length};
+    builder.begin_instruction(static_cast<uint16_t>(i++));
+    lift::Lifter lifter{builder, alignment, d->in, d->address, input.options, input.host};
+    if ((d->marks & kThrough) != 0) {
+      lift::lift_call_through(lifter, d->pointer, d->jump);
+    } else if (d->lift != nullptr) {
+      d->lift(lifter);
+    } else {
+      lifter.trap(ir::TrapKind::kInvalidOpcode);
+    }
+    ++d;
+  } while (!builder.block_ended() && (d->marks & kLeader) == 0);
+  const uint64_t next = d[-1].address + d[-1].in.length;
+  if (!builder.block_ended())
     builder.op(ir::Opcode::kJump, 0, ir::kNoValue, ir::kNoValue, ir::kNoValue, static_cast<int64_t>(next));
-  }
   builder.end_block(next);
+  return i;
 }
 
-// The block that ends with instruction `last` once more, if it is a loop that has proved something for its next round
-// (lift/alignment.h). Returns of how many instructions.
+// The block of the instructions from `first` to before `end` once more, if it is a loop that has proved something for
+// its next round (lift/alignment.h). Returns of how many instructions.
 [[gnu::noinline]] std::size_t repeat_if_that_pays(const TranslateInput& input, const Decoded* decoded,
-                                                  std::size_t count, std::size_t last, std::size_t most,
+                                                  std::size_t first, std::size_t end, std::size_t most,
                                                   ir::Region& region, ir::Builder& builder,
                                                   lift::AlignmentFacts& alignment) {
-  const Decoded& branch = decoded[last];
-  const uint64_t start = region.blocks.back().address;
+  const Decoded& branch = decoded[end - 1];
+  const uint64_t start = decoded[first].address;
   if (branch.in.mnemonic != Mnemonic::kJcc || static_cast<uint64_t>(branch.in.imm) != start) return 0;
-  std::size_t first = last;
-  while (decoded[first].address != start) --first;
-  const std::size_t length = last + 1 - first;
+  const std::size_t length = end - first;
   const lift::AlignmentFacts::Carried carried = alignment.carried(builder);
   if (carried.count == 0 || length > most) return 0;
   builder.begin_block(start);
   region.blocks.back().is_repeat = true;
   builder.begin_instruction(static_cast<uint16_t>(first));
   alignment.begin(builder, carried);
-  for (std::size_t i = first; i <= last; ++i) lift_instruction(input, decoded, count, i, builder, alignment);
+  lift_block(input, decoded, first, region, builder, alignment);
   return length;
 }
 
@@ -243,16 +260,13 @@ void lift_region(const TranslateInput& input, const FlatArray<Decoded>& instruct
   const std::size_t count = instructions.size();
   const Decoded* const decoded = instructions.data();
   region.instructions.resize(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    const Decoded& d = decoded[i];
-    region.instructions[i] = {d.address, d.in.length};
-    if (builder.block_ended()) {
-      builder.begin_block(d.address);
-      region.blocks.back().is_entry = d.entry;
-    }
-    lift_instruction(input, decoded, count, i, builder, alignment);
-    if (!builder.block_ended() || alignment.is_empty()) continue;
-    may_repeat -= repeat_if_that_pays(input, decoded, count, i, may_repeat, region, builder, alignment);
+  for (std::size_t i = 0; i < count;) {
+    const std::size_t first = i;
+    builder.begin_block(decoded[first].address);
+    region.blocks.back().is_entry = (decoded[first].marks & kEntry) != 0;
+    i = lift_block(input, decoded, first, region, builder, alignment);
+    if (alignment.is_empty()) continue;
+    may_repeat -= repeat_if_that_pays(input, decoded, first, i, may_repeat, region, builder, alignment);
     alignment.forget();
   }
 }

@@ -1,5 +1,5 @@
-// Which lifter serves which mnemonic; MMX and SSE, and the x87, have tables of their own (sse_table.cpp,
-// x87_table.cpp). A mnemonic that is in none is not implemented.
+// Which lifter serves which mnemonic, and where control goes then; MMX and SSE, and the x87, have tables of their own
+// (sse_table.cpp, x87_table.cpp). A mnemonic that is in none is not implemented.
 #include <array>
 
 #include "worker/translator/lift/lift_functions.h"
@@ -15,6 +15,7 @@ namespace {
 struct Row {
   Mnemonic mnemonic;
   LiftFunction function;
+  Flow flow = Flow::kNext;
 };
 
 constexpr Row kRows[] = {
@@ -97,23 +98,23 @@ constexpr Row kRows[] = {
     {Mnemonic::kScas, lift_scas},
     {Mnemonic::kCmps, lift_cmps},
     // Control flow
-    {Mnemonic::kJcc, lift_jcc},
-    {Mnemonic::kJmp, lift_jmp},
-    {Mnemonic::kJmpIndirect, lift_jmp_indirect},
-    {Mnemonic::kCall, lift_call},
-    {Mnemonic::kCallIndirect, lift_call_indirect},
-    {Mnemonic::kRet, lift_ret},
-    {Mnemonic::kJrcxz, lift_jrcxz},
-    {Mnemonic::kLoop, lift_loop},
-    {Mnemonic::kLoope, lift_loop},
-    {Mnemonic::kLoopne, lift_loop},
-    {Mnemonic::kSyscall, lift_syscall},
-    {Mnemonic::kInt, lift_int},
-    {Mnemonic::kInt1, lift_privileged},
-    {Mnemonic::kInt3, lift_int3},
-    {Mnemonic::kUd0, lift_invalid},
-    {Mnemonic::kUd1, lift_invalid},
-    {Mnemonic::kUd2, lift_invalid},
+    {Mnemonic::kJcc, lift_jcc, Flow::kBranch},
+    {Mnemonic::kJmp, lift_jmp, Flow::kJump},
+    {Mnemonic::kJmpIndirect, lift_jmp_indirect, Flow::kEnd},
+    {Mnemonic::kCall, lift_call, Flow::kCall},
+    {Mnemonic::kCallIndirect, lift_call_indirect, Flow::kCall},
+    {Mnemonic::kRet, lift_ret, Flow::kEnd},
+    {Mnemonic::kJrcxz, lift_jrcxz, Flow::kBranch},
+    {Mnemonic::kLoop, lift_loop, Flow::kBranch},
+    {Mnemonic::kLoope, lift_loop, Flow::kBranch},
+    {Mnemonic::kLoopne, lift_loop, Flow::kBranch},
+    {Mnemonic::kSyscall, lift_syscall, Flow::kNextBlock},
+    {Mnemonic::kInt, lift_int, Flow::kEnd},
+    {Mnemonic::kInt1, lift_privileged, Flow::kEnd},
+    {Mnemonic::kInt3, lift_int3, Flow::kEnd},
+    {Mnemonic::kUd0, lift_invalid, Flow::kEnd},
+    {Mnemonic::kUd1, lift_invalid, Flow::kEnd},
+    {Mnemonic::kUd2, lift_invalid, Flow::kEnd},
     // Flags
     {Mnemonic::kClc, lift_clc},
     {Mnemonic::kStc, lift_stc},
@@ -138,30 +139,30 @@ constexpr Row kRows[] = {
     {Mnemonic::kCpuid, lift_cpuid},
     {Mnemonic::kRdtsc, lift_rdtsc},
     {Mnemonic::kRdtscp, lift_rdtscp},
-    {Mnemonic::kHlt, lift_privileged},
+    {Mnemonic::kHlt, lift_privileged, Flow::kEnd},
     {Mnemonic::kCli, lift_privileged},
     {Mnemonic::kSti, lift_privileged},
     {Mnemonic::kIn, lift_privileged},
     {Mnemonic::kOut, lift_privileged},
 };
 
-using Table = std::array<LiftFunction, decode::kMnemonicCount>;
+using Table = std::array<Lifting, decode::kMnemonicCount>;
 
 constexpr Table make_table() {
   Table table{};
-  for (const Row& row : kRows) table[static_cast<std::size_t>(row.mnemonic)] = row.function;
+  for (const Row& row : kRows) table[static_cast<std::size_t>(row.mnemonic)] = {row.function, row.flow};
   return table;
 }
 
-constexpr Table kTable = make_table();
-
 }  // namespace
 
-LiftFunction lift_function(Mnemonic mnemonic) {
-  const LiftFunction function = kTable[static_cast<std::size_t>(mnemonic)];
-  if (function != nullptr) return function;
-  const LiftFunction sse = sse_form(mnemonic).lift;
-  return sse != nullptr ? sse : x87_form(mnemonic).lift;
+constexpr Table kTable = make_table();
+const Table kLiftings = kTable;
+
+Lifting lifting_of_other_table(Mnemonic mnemonic) {
+  LiftFunction function = sse_form(mnemonic).lift;
+  if (function == nullptr) function = x87_form(mnemonic).lift;
+  return {function, function != nullptr ? Flow::kNext : Flow::kEnd};
 }
 
 }  // namespace phybin::lift

@@ -6,6 +6,8 @@
 // the registers as they were.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "worker/translator/decode/instruction.h"
@@ -73,7 +75,28 @@ struct Lifter {
 };
 
 using LiftFunction = void (*)(Lifter&);
-// Null for a mnemonic that is not implemented: the guest gets SIGILL.
-LiftFunction lift_function(decode::Mnemonic mnemonic);
+
+// Where control goes after an instruction.
+enum class Flow : uint8_t {
+  kNext,
+  kBranch,     // to the next one or a target
+  kJump,       // to a target
+  kCall,       // returns to the next one
+  kNextBlock,  // to the next one, which is to start a block
+  kEnd,        // elsewhere, or nowhere
+};
+
+struct Lifting {
+  LiftFunction function = nullptr;  // null: not implemented, the guest gets SIGILL
+  Flow flow = Flow::kNext;
+};
+
+// lift_table.cpp; those of MMX, SSE and x87 are in tables of their own.
+[[gnu::visibility("hidden")]] extern const std::array<Lifting, decode::kMnemonicCount> kLiftings;
+Lifting lifting_of_other_table(decode::Mnemonic mnemonic);
+inline Lifting lifting_of(decode::Mnemonic mnemonic) {
+  const Lifting& lifting = kLiftings[static_cast<std::size_t>(mnemonic)];
+  return lifting.function != nullptr ? lifting : lifting_of_other_table(mnemonic);
+}
 
 }  // namespace phybin::lift
