@@ -103,6 +103,21 @@ FlagFlow flag_flow(const std::vector<Instruction>& code, int cl) {
   return flow;
 }
 
+namespace {
+
+// If the address of a case is not known, nothing is.
+bool faulted_in_locked(const Case& item, uint64_t rip) {
+  uint64_t at = item.address;
+  for (const Instruction& instruction : item.snippet->code) {
+    const bool exchange = instruction.form && instruction.form->mnemonic == "xchg" && instruction.has_memory;
+    if (at == rip) return instruction.locked || exchange;
+    at += instruction.length;
+  }
+  return false;
+}
+
+}  // namespace
+
 ResultRecord canonical(const Case& item, const ResultRecord& result, const CompareOptions& options) {
   ResultRecord out = result;
   const int cl = item.snippet->main >= 0 ? int(item.state.gpr[kRcx] & 0xff) : -1;
@@ -113,6 +128,7 @@ ResultRecord canonical(const Case& item, const ResultRecord& result, const Compa
     // Arithmetic flags of the instruction that faulted, and upper halves: the frame is not a place to look for them.
     out.flags &= kDf;
     for (auto& reg : out.vector) std::memset(reg + 16, 0, 16);
+    if (!options.lock_address && faulted_in_locked(item, out.rip)) out.fault_address &= ~uint64_t(15);
     if (!options.fault_progress) {
       out.digest = 0;
       if (is_repeated_string(item)) out.gpr[kRcx] = out.gpr[kRsi] = out.gpr[kRdi] = 0;
@@ -135,14 +151,16 @@ ResultRecord canonical(const Case& item, const ResultRecord& result, const Compa
   return out;
 }
 
-uint32_t result_digest(const Case& item, const ResultRecord& result, const CompareOptions& options) {
-  ResultRecord record = canonical(item, result, options);
-  if (approximate(item)) {
-    std::memset(record.vector, 0, sizeof(record.vector));
-    std::memset(record.fx, 0, sizeof(record.fx));
+uint64_t digest_of_comparison(const Case& item) {
+  ResultRecord all;
+  std::memset(&all, 0xff, sizeof(all));
+  all.signal = 0;
+  const ResultRecord compared = canonical(item, all, {});
+  uint64_t hash = uint64_t(approximate(item)) << 8 | uint64_t(result_hint(item));
+  for (uint64_t value : {compared.flags, compared.mxcsr, uint64_t(status_mask(item)), item.state.options}) {
+    hash = (hash ^ value) * 0x100000001b3;
   }
-  const uint64_t hash = hash_text({reinterpret_cast<const char*>(&record), sizeof(record)});
-  return uint32_t(hash ^ hash >> 32) | 1;
+  return hash;
 }
 
 bool same_result(const Case& item, const ResultRecord& a, const ResultRecord& b, const CompareOptions& options) {

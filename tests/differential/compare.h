@@ -12,6 +12,7 @@ struct CompareOptions {
   bool nan_payload = true;     // sign and payload of NaN results
   bool x87_status = true;      // exception flags and condition codes
   bool fault_progress = true;  // how far a faulting instruction got: memory, pointers of strings, x87 state
+  bool lock_address = true;    // the address of a faulting LOCKed access within 16 bytes
 };
 
 // Flags over a piece of code that may branch: what is undefined at its end, and whether an instruction reads a flag
@@ -24,8 +25,8 @@ FlagFlow flag_flow(const std::vector<Instruction>& code, int cl);
 
 // The result with everything that is not compared set to zero.
 ResultRecord canonical(const Case& item, const ResultRecord& result, const CompareOptions& options);
-// A short digest of it, never 0.
-uint32_t result_digest(const Case& item, const ResultRecord& result, const CompareOptions& options);
+// A digest of what of a case's result is compared, and how.
+uint64_t digest_of_comparison(const Case& item);
 bool same_result(const Case& item, const ResultRecord& a, const ResultRecord& b, const CompareOptions& options);
 
 // Differences for people, one a line; `expected` first.

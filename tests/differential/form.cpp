@@ -315,34 +315,29 @@ void parse_forms(std::string_view group, std::string_view table, std::vector<For
   }
 }
 
-namespace {
-
-// Results recorded elsewhere come from an Intel CPU.
-bool oracle_is_intel() {
+Vendors oracle_vendor() {
 #ifdef __x86_64__
   unsigned highest, b, c, d;
-  return __get_cpuid(0, &highest, &b, &c, &d) != 0 && b == signature_INTEL_ebx;
-#else
-  return true;
+  if (__get_cpuid(0, &highest, &b, &c, &d) != 0 && b == signature_INTEL_ebx) return Vendors::kIntel;
 #endif
+  return Vendors::kAny;
 }
 
-}  // namespace
-
-const std::vector<Form>& all_forms() {
-  static const std::vector<Form> forms = [] {
+const std::vector<Form>& all_forms(Vendors vendors) {
+  const auto make = [](bool any) {
     std::vector<Form> result;
     add_integer_forms(result);
     add_sse_forms(result);
     add_x87_forms(result);
     add_avx_forms(result);
-    if (!oracle_is_intel()) {
+    if (any) {
       std::erase_if(result, [](const Form& form) { return form.vendors_differ; });
       for (Form& form : result) form.no_memory |= form.vendors_align;
     }
     return result;
-  }();
-  return forms;
+  };
+  static const std::vector<Form> any = make(true), intel = make(false);
+  return vendors == Vendors::kAny ? any : intel;
 }
 
 bool group_is_default(std::string_view group) {

@@ -102,8 +102,12 @@ struct Form {
   uint32_t flags_written = 0, flags_read = 0, flags_undefined = 0;
 };
 
-// Every form of every group, in a fixed order.
-const std::vector<Form>& all_forms();
+// Every form of every group, in a fixed order; only those of which CPUs of all vendors make the same, or also those
+// that are tested where the oracle is an Intel CPU.
+enum class Vendors : uint8_t { kAny, kIntel };
+const std::vector<Form>& all_forms(Vendors vendors);
+// Of this machine's CPU.
+Vendors oracle_vendor();
 
 // Groups that are tested without being asked for.
 bool group_is_default(std::string_view group);

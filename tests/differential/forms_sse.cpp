@@ -164,7 +164,6 @@ void add_sse_forms(std::vector<Form>& forms) {
     psrldq | 66 0F 73 /3 | Ux,Ib | imm=31
     psllq | 66 0F 73 /6 | Ux,Ib | imm=127
     pslldq | 66 0F 73 /7 | Ux,Ib | imm=31
-    psllq | 66 0F 73 /6 | Ux,Ib
     pinsrw | 66 0F C4 /r | Vx,Rd,Ib
     pinsrw | 66 0F C4 /r | Vx,Mw,Ib
     pextrw | 66 0F C5 /r | Gd,Ux,Ib

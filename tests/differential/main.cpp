@@ -8,71 +8,82 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <map>
+#include <set>
 
 #include "tests/differential/options.h"
+#include "tests/differential/recording.h"
 #include "tests/differential/reduce.h"
 
 namespace phybin::difftest {
 namespace {
 
 constexpr size_t kBatchCases = 8192;
-constexpr unsigned kSequenceStates = 4;
 constexpr unsigned kInjectEvery = 97;
-constexpr char kRecordMagic[8] = {'P', 'B', 'D', 'I', 'F', 'F', '1', '\n'};
+constexpr unsigned kStaleNamed = 20;  // units that do not fit the recording, named in the output
 
 class Harness {
  public:
   explicit Harness(const Options& options) : options_(options) {}
+  ~Harness() { regfree(&pattern_); }
+  Harness(const Harness&) = delete;
+  Harness& operator=(const Harness&) = delete;
   int run();
 
  private:
+  bool matches(const std::string& name) const { return regexec(&pattern_, name.c_str(), 0, nullptr, 0) == 0; }
   void select_forms();
   void list() const;
   void probe(const Machine& machine, const char* what) const;
-  void add_form(const Form& form);
-  void add_sequence(unsigned number);
-  void add_case(const Snippet* snippet, Random& random);
+  void test_all();
+  void replay();
+  void add(Unit unit, const RecordedUnit* recorded);
+  void does_not_fit(const std::string& name, const char* why);
   void flush();
-  void check(size_t index, const Outcome* expected, uint32_t digest, const Outcome& actual);
-  void report(const Case& item, const Outcome& actual);
-  void open_record();
-  uint64_t plan_hash() const;
+  void check(const Case& item, const Outcome& expected, const Outcome& actual);
+  void report(const Case& item, const Outcome& expected, const Outcome& actual);
+  int finish();
   std::string name_of(const Case& item) const {
     return item.snippet->main >= 0 ? item.snippet->code[size_t(item.snippet->main)].form->name : "sequence";
   }
 
-  const Options& options_;
+  Options options_;
+  regex_t pattern_{};
   std::vector<const Form*> forms_;
   Machine oracle_, tested_;
-  std::deque<Snippet> snippets_;
-  std::vector<Case> cases_;
+  std::vector<Unit> units_;  // of this batch
+  size_t batch_cases_ = 0;
+  std::vector<Outcome> recorded_;             // of their cases, in a replay
   std::map<std::string, unsigned> failures_;  // by form
   std::map<const Snippet*, bool> reported_;
-  uint64_t passed_ = 0, failed_ = 0, skipped_ = 0, dropped_ = 0, faulted_ = 0, done_ = 0;
+  uint64_t passed_ = 0, failed_ = 0, skipped_ = 0, dropped_ = 0, faulted_ = 0, done_ = 0, stale_ = 0;
   unsigned reports_ = 0;
-  std::vector<uint32_t> recorded_;
-  size_t replayed_ = 0;
+  Recording recording_;
 };
 
 void Harness::select_forms() {
-  regex_t pattern;
-  if (regcomp(&pattern, options_.form_pattern.c_str(), REG_EXTENDED | REG_NOSUB) != 0) {
+  if (regcomp(&pattern_, options_.form_pattern.c_str(), REG_EXTENDED | REG_NOSUB) != 0) {
     std::fprintf(stderr, "difftest: --form: bad regular expression\n");
     std::exit(2);
   }
+  // A recording is for machines whose own tests are done with any CPU.
+  const bool recorded = !options_.record.empty() || !options_.replay.empty();
   const bool all = std::find(options_.groups.begin(), options_.groups.end(), "all") != options_.groups.end();
-  for (const Form& form : all_forms()) {
+  for (const Form& form : all_forms(recorded ? Vendors::kAny : oracle_vendor())) {
     const bool chosen = all || (options_.groups.empty() ? group_is_default(form.group)
                                                         : std::find(options_.groups.begin(), options_.groups.end(),
                                                                     form.group) != options_.groups.end());
-    if (form.group == "fault" && !options_.faults) continue;
-    if (chosen && regexec(&pattern, form.name.c_str(), 0, nullptr, 0) == 0) forms_.push_back(&form);
+    if (form.group == "fault" && !options_.units.faults) continue;
+    if (chosen && (matches(form.name) || !options_.replay.empty())) forms_.push_back(&form);
   }
-  regfree(&pattern);
   if (forms_.empty()) {
     std::fprintf(stderr, "difftest: no form of that group and name\n");
+    std::exit(2);
+  }
+  std::set<std::string> names;
+  for (const Form* form : forms_) {
+    if (names.insert(unit_name(*form)).second) continue;
+    std::fprintf(stderr, "difftest: %s stands twice in the tables\n", unit_name(*form).c_str());
     std::exit(2);
   }
 }
@@ -103,83 +114,57 @@ void Harness::probe(const Machine& machine, const char* what) const {
   std::exit(2);
 }
 
-void Harness::add_case(const Snippet* snippet, Random& random) {
-  Case item;
-  item.snippet = snippet;
-  item.state = make_state(*snippet, options_.state, random);
-  cases_.push_back(item);
-}
-
-void Harness::add_form(const Form& form) {
-  const unsigned states = options_.count >= 256 ? 16 : std::min(options_.count, 6u);
-  const unsigned variants = std::max(1u, options_.count / states);
-  const uint64_t hash = hash_text(form.name) ^ form.opcode.back() ^ hash_text(form.group);
-  for (unsigned variant = 0; variant < variants; variant++) {
-    Random random{options_.seed, hash, variant};
-    snippets_.push_back(build_single(form, options_.faults, random));
-    for (unsigned state = 0; state < states; state++) {
-      Random state_random{options_.seed, hash, variant, state + 1};
-      add_case(&snippets_.back(), state_random);
+// `recorded` is null where the oracle is run.
+void Harness::add(Unit unit, const RecordedUnit* recorded) {
+  if (recorded) {
+    // Behind another batch's end the addresses begin anew.
+    if (!units_.empty() && unit.cases[0].address < units_.back().cases.back().address) flush();
+    for (size_t i = 0; i < unit.cases.size(); i++) {
+      recorded_.push_back(recorded_outcome(unit.cases[i], recorded->results[i], options_.compare));
     }
   }
-  if (cases_.size() >= kBatchCases) flush();
+  batch_cases_ += unit.cases.size();
+  units_.push_back(std::move(unit));
+  if (!recorded && batch_cases_ >= kBatchCases) flush();
 }
 
-void Harness::add_sequence(unsigned number) {
-  Random random{options_.seed, hash_text("sequence"), number};
-  snippets_.push_back(build_sequence(forms_, options_.faults, random));
-  snippets_.back().number = number;
-  for (unsigned state = 0; state < kSequenceStates; state++) {
-    Random state_random{options_.seed, hash_text("sequence"), number, state + 1};
-    add_case(&snippets_.back(), state_random);
-  }
-  if (cases_.size() >= kBatchCases) flush();
-}
-
-void Harness::report(const Case& item, const Outcome& actual) {
+void Harness::report(const Case& item, const Outcome& expected, const Outcome& actual) {
   if (reports_ >= options_.reports) return;
   // One report for each snippet, and two for each form.
   if (reported_[item.snippet] || (item.snippet->main >= 0 && failures_[name_of(item)] > 2)) return;
   reported_[item.snippet] = true;
   reports_++;
+  const bool live = options_.replay.empty() && !options_.inject_fault;
   Case shown = item;
   Snippet reduced;
   if (item.snippet->main < 0 && options_.replay.empty()) {
-    reduced = reduce(item, oracle_, tested_, options_.compare);
+    shown.address = 0;
+    reduced = reduce(shown, oracle_, tested_, options_.compare);
     shown.snippet = &reduced;
+  }
+  std::string difference;
+  if (live) {
+    difference = describe_difference(shown, run_cases(oracle_, {shown}, true)[0],
+                                     run_cases(tested_, {shown}, true)[0], options_.compare);
+  } else {
+    difference = describe_difference(shown, expected, actual, options_.compare);
   }
   std::vector<uint8_t> code;
   const uint64_t address = place_cases({shown}, code)[0];
-  std::string difference;
-  if (options_.replay.empty() && !options_.inject_fault) {
-    const Outcome expected = run_cases(oracle_, {shown}, true)[0];
-    difference = describe_difference(shown, expected, run_cases(tested_, {shown}, true)[0], options_.compare);
-  } else if (actual.kind != Outcome::kDone) {
-    difference = describe_difference(shown, actual, actual, options_.compare);
-  } else {
-    difference = "    another result than the oracle's\n";
-  }
   std::string title = name_of(item);
   if (item.snippet->main < 0) title += " " + std::to_string(item.snippet->number);
-  std::printf("FAILED %s (seed %llu)\n%s%s\n", title.c_str(), static_cast<unsigned long long>(options_.seed),
+  std::printf("FAILED %s (seed %llu)\n%s%s\n", title.c_str(), static_cast<unsigned long long>(options_.units.seed),
               describe_case(shown, address).c_str(), difference.c_str());
   std::fflush(stdout);
 }
 
-// `expected` is null in a replay, where only the digest is known.
-void Harness::check(size_t index, const Outcome* expected, uint32_t digest, const Outcome& actual) {
-  const Case& item = cases_[index];
-  if (expected ? expected->kind != Outcome::kDone : digest == 0) {
+void Harness::check(const Case& item, const Outcome& expected, const Outcome& actual) {
+  if (expected.kind != Outcome::kDone) {
     dropped_++;
     return;
   }
-  bool same = actual.kind == Outcome::kDone;
-  if (same) {
-    same = expected ? same_result(item, expected->result, actual.result, options_.compare)
-                    : result_digest(item, actual.result, options_.compare) == digest;
-  }
-  if (expected && expected->result.signal != 0) faulted_++;
-  if (same) {
+  if (expected.result.signal != 0) faulted_++;
+  if (actual.kind == Outcome::kDone && same_result(item, expected.result, actual.result, options_.compare)) {
     passed_++;
     return;
   }
@@ -189,70 +174,102 @@ void Harness::check(size_t index, const Outcome* expected, uint32_t digest, cons
     skipped_++;
     return;
   }
-  report(item, actual);
+  report(item, expected, actual);
 }
 
+// Runs the batch.
 void Harness::flush() {
-  if (cases_.empty()) return;
-  std::vector<Outcome> expected, actual;
-  if (options_.replay.empty()) expected = run_cases(oracle_, cases_, false);
+  std::vector<Case> cases;
+  for (const Unit& unit : units_) cases.insert(cases.end(), unit.cases.begin(), unit.cases.end());
+  if (cases.empty()) return;
+  std::vector<Outcome> expected = std::move(recorded_), actual;
+  if (options_.replay.empty()) {
+    std::vector<uint8_t> code;
+    const std::vector<uint64_t> addresses = place_cases(cases, code);
+    for (size_t i = 0; i < cases.size(); i++) cases[i].address = addresses[i];
+    expected = run_cases(oracle_, cases, false);
+  }
   if (!options_.record.empty()) {
-    for (size_t i = 0; i < cases_.size(); i++) {
-      const bool done = expected[i].kind == Outcome::kDone;
-      recorded_.push_back(done ? result_digest(cases_[i], expected[i].result, options_.compare) : 0);
+    size_t first = 0;
+    for (Unit& unit : units_) {
+      const size_t end = first + unit.cases.size();
+      for (size_t i = first; i < end; i++) unit.cases[i - first].address = cases[i].address;
+      recording_.units.push_back(
+          record_unit(unit, {expected.begin() + long(first), expected.begin() + long(end)}, options_.compare));
+      first = end;
     }
   }
-  if (options_.oracle_vs_oracle || !options_.translator.empty()) actual = run_cases(tested_, cases_, false);
+  if (options_.oracle_vs_oracle || !options_.translator.empty()) actual = run_cases(tested_, cases, false);
   for (size_t i = 0; i < actual.size(); i++) {
     if (options_.inject_fault && i % kInjectEvery == 0) actual[i].result.gpr[i % 16] ^= uint64_t(1) << (i % 64);
-    uint32_t digest = 0;
-    if (!options_.replay.empty()) {
-      if (replayed_ >= recorded_.size()) {
-        std::fprintf(stderr, "difftest: %s ends too early\n", options_.replay.c_str());
-        std::exit(2);
-      }
-      digest = recorded_[replayed_++];
-    }
-    check(i, options_.replay.empty() ? &expected[i] : nullptr, digest, actual[i]);
+    check(cases[i], expected[i], actual[i]);
   }
-  done_ += cases_.size();
+  done_ += cases.size();
   if (!options_.quiet) {
     std::fprintf(stderr, "%llu cases, %llu failed\n", static_cast<unsigned long long>(done_),
                  static_cast<unsigned long long>(failed_));
   }
-  cases_.clear();
+  recorded_.clear();
   reported_.clear();
-  snippets_.clear();
+  units_.clear();
+  batch_cases_ = 0;
 }
 
-uint64_t Harness::plan_hash() const {
-  std::string text = std::to_string(options_.seed) + ' ' + std::to_string(options_.count) + ' ' +
-                     std::to_string(options_.sequences) + ' ' + std::to_string(options_.faults) +
-                     std::to_string(options_.singles) + std::to_string(options_.state.rounding) +
-                     std::to_string(options_.state.ftz) + std::to_string(options_.state.precision) +
-                     std::to_string(options_.compare.mxcsr_flags) + std::to_string(options_.compare.nan_payload) +
-                     std::to_string(options_.compare.x87_status) + std::to_string(options_.compare.fault_progress);
-  for (const Form* form : forms_) text += ' ' + form->name;
-  return hash_text(text);
+void Harness::test_all() {
+  if (options_.singles) {
+    for (const Form* form : forms_) add(form_unit(*form, options_.units), nullptr);
+  }
+  for (unsigned i = 0; i < options_.sequences; i++) add(sequence_unit(forms_, i, options_.units), nullptr);
+  flush();
 }
 
-void Harness::open_record() {
-  if (options_.replay.empty()) return;
-  std::FILE* file = std::fopen(options_.replay.c_str(), "rb");
-  char magic[8] = {};
-  uint64_t hash = 0;
-  if (!file || std::fread(magic, 8, 1, file) != 1 || std::memcmp(magic, kRecordMagic, 8) != 0 ||
-      std::fread(&hash, 8, 1, file) != 1) {
-    std::fprintf(stderr, "difftest: %s is no recording\n", options_.replay.c_str());
-    std::exit(2);
+void Harness::does_not_fit(const std::string& name, const char* why) {
+  if (stale_++ < kStaleNamed) std::printf("%s: %s\n", name.c_str(), why);
+  failed_++;
+}
+
+// Runs what the recording holds. Sequences were made of its forms, whatever has been added since.
+void Harness::replay() {
+  std::printf("recorded on: %s\n", recording_.cpu.c_str());
+  std::map<std::string, const Form*> known;
+  for (const Form* form : forms_) known[unit_name(*form)] = form;
+  std::set<std::string> names;
+  for (const RecordedUnit& unit : recording_.units) names.insert(unit.name);
+  for (const auto& [name, form] : known) {
+    if (matches(form->name) && !names.contains(name)) does_not_fit(name, "not recorded");
   }
-  if (hash != plan_hash()) {
-    std::fprintf(stderr, "difftest: %s was recorded with other options or forms\n", options_.replay.c_str());
-    std::exit(2);
+  std::vector<const Form*> recorded_forms;
+  const size_t forms = recording_.units.size() - std::min<size_t>(recording_.sequences, recording_.units.size());
+  for (size_t i = 0; i < recording_.units.size(); i++) {
+    const RecordedUnit& recorded = recording_.units[i];
+    const bool is_form = i < forms;
+    const Form* form = nullptr;
+    if (is_form) {
+      if (const auto found = known.find(recorded.name); found != known.end()) form = found->second;
+      if (form) recorded_forms.push_back(form);
+    }
+    if (i % options_.every != 0 || !matches(form ? form->name : recorded.name)) continue;
+    if (is_form && !form) {
+      does_not_fit(recorded.name, "recorded, but there is no such form");
+      continue;
+    }
+    Unit unit = is_form ? form_unit(*form, options_.units)
+                        : sequence_unit(recorded_forms, unsigned(i - forms), options_.units);
+    if (!take_addresses(unit, recorded) || digest_of_cases(unit) != recorded.digest) {
+      does_not_fit(recorded.name, "its cases are others since it was recorded");
+    } else if (options_.translator.empty()) {
+      passed_++;
+    } else {
+      add(std::move(unit), &recorded);
+    }
   }
-  uint32_t digest;
-  while (std::fread(&digest, 4, 1, file) == 1) recorded_.push_back(digest);
-  std::fclose(file);
+  flush();
+  if (stale_ > kStaleNamed) std::printf("and %llu more\n", static_cast<unsigned long long>(stale_ - kStaleNamed));
+  if (stale_) {
+    std::printf(
+        "The recorded results are of other tests than these. On an x86_64 machine, tests/differential/record\n"
+        "records them anew (docs/testing.md, \"Recorded results\").\n");
+  }
 }
 
 std::vector<std::string> split_command(const std::string& command) {
@@ -269,39 +286,18 @@ std::vector<std::string> split_command(const std::string& command) {
   return words;
 }
 
-int Harness::run() {
-  select_forms();
-  if (options_.list) {
-    list();
-    return 0;
-  }
-  const rlimit no_core = {0, 0};
-  setrlimit(RLIMIT_CORE, &no_core);
-  char directory[] = "/tmp/difftest-XXXXXX";
-  if (!mkdtemp(directory)) {
-    std::perror("difftest: mkdtemp");
-    return 2;
-  }
-  oracle_ = {{}, options_.runner, directory, options_.faults};
-  tested_ = {split_command(options_.translator), options_.runner, directory, options_.faults};
-  if (options_.replay.empty()) probe(oracle_, "this machine");
-  if (!options_.translator.empty()) probe(tested_, "the translator");
-  open_record();
-  if (options_.singles) {
-    for (const Form* form : forms_) add_form(*form);
-  }
-  for (unsigned i = 0; i < options_.sequences; i++) add_sequence(i);
-  flush();
-  for (const char* name : {"/batch", "/results", "/messages"}) unlink((directory + std::string(name)).c_str());
-  rmdir(directory);
+int Harness::finish() {
   if (!options_.record.empty()) {
-    std::FILE* file = std::fopen(options_.record.c_str(), "wb");
-    const uint64_t hash = plan_hash();
-    if (!file || std::fwrite(kRecordMagic, 8, 1, file) != 1 || std::fwrite(&hash, 8, 1, file) != 1 ||
-        std::fwrite(recorded_.data(), 4, recorded_.size(), file) != recorded_.size() || std::fclose(file) != 0) {
-      std::perror("difftest: cannot write the recording");
+    recording_.cpu = this_cpu();
+    recording_.options = options_.units;
+    recording_.compare = options_.compare;
+    recording_.sequences = options_.sequences;
+    if (const std::string problem = write_recording(options_.record, recording_); !problem.empty()) {
+      std::fprintf(stderr, "difftest: %s\n", problem.c_str());
       return 2;
     }
+    std::printf("%zu forms and sequences recorded\n", recording_.units.size());
+    if (options_.translator.empty() && !options_.oracle_vs_oracle) return 0;
   }
   for (const auto& [name, count] : failures_) std::printf("%6u failures in %s\n", count, name.c_str());
   if (faulted_) std::printf("%llu cases with a signal\n", static_cast<unsigned long long>(faulted_));
@@ -314,6 +310,41 @@ int Harness::run() {
   std::printf("%llu passed, %llu failed\n", static_cast<unsigned long long>(passed_),
               static_cast<unsigned long long>(failed_));
   return failed_ ? 1 : 0;
+}
+
+int Harness::run() {
+  if (!options_.replay.empty()) {
+    if (const std::string problem = read_recording(options_.replay, recording_); !problem.empty()) {
+      std::fprintf(stderr, "difftest: %s\n", problem.c_str());
+      return 2;
+    }
+    options_.units = recording_.options;
+    options_.compare = recording_.compare;
+  }
+  select_forms();
+  if (options_.list) {
+    list();
+    return 0;
+  }
+  const rlimit no_core = {0, 0};
+  setrlimit(RLIMIT_CORE, &no_core);
+  char directory[] = "/tmp/difftest-XXXXXX";
+  if (!mkdtemp(directory)) {
+    std::perror("difftest: mkdtemp");
+    return 2;
+  }
+  oracle_ = {{}, options_.runner, directory, options_.units.faults};
+  tested_ = {split_command(options_.translator), options_.runner, directory, options_.units.faults};
+  if (options_.replay.empty()) probe(oracle_, "this machine");
+  if (!options_.translator.empty()) probe(tested_, "the translator");
+  if (options_.replay.empty()) {
+    test_all();
+  } else {
+    replay();
+  }
+  for (const char* name : {"/batch", "/results", "/messages"}) unlink((directory + std::string(name)).c_str());
+  rmdir(directory);
+  return finish();
 }
 
 }  // namespace

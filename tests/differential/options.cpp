@@ -1,6 +1,7 @@
 // Command line of difftest.
 #include "tests/differential/options.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
@@ -20,12 +21,15 @@ Compares single instructions and random sequences under a translator with this m
   --full                the same as --count 2048
   --sequences N         also N random sequences of instructions of the chosen groups
   --only-sequences N    the same without single instructions
-  --tolerate FEATURE    nan-payload, x87-status, fault-progress: do not compare; rounding, ftz, precision: do not
+  --sequence-states N   cases for each sequence (default 4)
+  --tolerate FEATURE    nan-payload, x87-status, fault-progress, lock-address: do not compare; rounding, ftz, precision: do not
                         vary (README.md, "Limits")
   --check-mxcsr         compare the exception flags of MXCSR
   --faults              make most instructions fault, and compare signals and the state in their frames
-  --record FILE         store what the oracle did, as digests
-  --replay FILE         compare with stored digests, on machines without an x86 CPU; same options as when recorded
+  --record FILE         store what the oracle did, but for forms of which not all vendors' CPUs make the same
+  --replay FILE         compare with what is stored, on machines without an x86 CPU. What is run follows from the file;
+                        without --translator only whether the file is of the forms as they are
+  --every N             of the stored forms and sequences only each Nth
   --oracle-vs-oracle    runs the oracle twice: must pass
   --inject-fault        flips a bit in every 97th result: must fail
   --reports N           failures to describe in full (default 40)
@@ -45,12 +49,14 @@ void tolerate(Options& options, std::string_view feature) {
     options.compare.x87_status = false;
   } else if (feature == "fault-progress") {
     options.compare.fault_progress = false;
+  } else if (feature == "lock-address") {
+    options.compare.lock_address = false;
   } else if (feature == "rounding") {
-    options.state.rounding = false;
+    options.units.state.rounding = false;
   } else if (feature == "ftz") {
-    options.state.ftz = false;
+    options.units.state.ftz = false;
   } else if (feature == "precision") {
-    options.state.precision = false;
+    options.units.state.precision = false;
   } else {
     usage_error("--tolerate: unknown feature");
   }
@@ -79,16 +85,20 @@ Options parse_options(int argc, char** argv) {
     } else if (argument == "--form") {
       options.form_pattern = value();
     } else if (argument == "--seed") {
-      options.seed = number();
+      options.units.seed = number();
     } else if (argument == "--count") {
-      options.count = unsigned(number());
+      options.units.count = unsigned(number());
     } else if (argument == "--full") {
-      options.count = 2048;
+      options.units.count = 2048;
     } else if (argument == "--sequences") {
       options.sequences = unsigned(number());
     } else if (argument == "--only-sequences") {
       options.sequences = unsigned(number());
       options.singles = false;
+    } else if (argument == "--sequence-states") {
+      options.units.sequence_states = unsigned(number());
+    } else if (argument == "--every") {
+      options.every = std::max(1u, unsigned(number()));
     } else if (argument == "--tolerate") {
       tolerate(options, value());
     } else if (argument == "--check-mxcsr") {
@@ -100,7 +110,7 @@ Options parse_options(int argc, char** argv) {
     } else if (argument == "--oracle-vs-oracle") {
       options.oracle_vs_oracle = true;
     } else if (argument == "--faults") {
-      options.faults = true;
+      options.units.faults = true;
     } else if (argument == "--inject-fault") {
       options.inject_fault = true;
     } else if (argument == "--reports") {
@@ -116,8 +126,13 @@ Options parse_options(int argc, char** argv) {
       usage_error(std::string("unknown option ") + argv[i]);
     }
   }
-  if (options.translator.empty() && !options.list && !options.oracle_vs_oracle && options.record.empty()) {
-    usage_error("--translator, --oracle-vs-oracle or --record is needed");
+  if (!options.record.empty() && !options.replay.empty()) usage_error("--record and --replay exclude each other");
+  if (!options.replay.empty() && (options.oracle_vs_oracle || options.sequences || !options.groups.empty())) {
+    usage_error("--replay: what is run follows from the file; --form and --every take a part of it");
+  }
+  if (options.translator.empty() && !options.list && !options.oracle_vs_oracle && options.record.empty() &&
+      options.replay.empty()) {
+    usage_error("--translator, --oracle-vs-oracle, --record or --replay is needed");
   }
   return options;
 }

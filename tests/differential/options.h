@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tests/differential/compare.h"
+#include "tests/differential/units.h"
 
 namespace phybin::difftest {
 
@@ -13,18 +14,16 @@ struct Options {
   std::string translator;  // command, split at spaces; empty: none
   std::vector<std::string> groups;
   std::string form_pattern;
-  uint64_t seed = 1;
-  unsigned count = 24;  // cases a form
   unsigned sequences = 0;
+  unsigned every = 1;  // of the units of a recording
   bool singles = true;
   bool list = false;
   bool oracle_vs_oracle = false;
   bool inject_fault = false;
-  bool faults = false;
   bool quiet = false;
-  unsigned reports = 40;  // failures described in full
-  std::string record, replay;
-  StateOptions state;
+  unsigned reports = 40;       // failures described in full
+  std::string record, replay;  // files
+  UnitOptions units;
   CompareOptions compare;
 };
 

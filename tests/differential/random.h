@@ -1,4 +1,5 @@
-// The random numbers of the differential tests: small, seedable from several parts, the same on every host.
+// The random numbers of the differential tests: small, seedable from several parts, the same on every host. Recorded
+// results need that of all that is made of them: two are never drawn in one expression that leaves their order open.
 #pragma once
 
 #include <cstdint>

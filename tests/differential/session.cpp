@@ -3,20 +3,18 @@
 #include "tests/differential/session.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <spawn.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <map>
-
-extern char** environ;
 
 namespace phybin::difftest {
 namespace {
@@ -138,6 +136,7 @@ std::vector<uint64_t> place_cases(const std::vector<Case>& cases, std::vector<ui
   std::map<const Snippet*, uint64_t> placed;
   const uint64_t base = BATCH_ADDRESS + HEADER_BYTES + cases.size() * CASE_BYTES;
   for (const Case& item : cases) {
+    if (item.address > base + code.size()) code.resize(item.address - base);
     auto [entry, fresh] = placed.try_emplace(item.snippet, base + code.size());
     if (fresh) {
       const std::vector<uint8_t> bytes = place(item.snippet->code, entry->second);

@@ -31,6 +31,7 @@ static_assert(sizeof(ResultRecord) == RESULT_BYTES);
 
 struct Case {
   const Snippet* snippet = nullptr;
+  uint64_t address = 0;  // that its code has to have; 0: any. Those of one batch ascend.
   CaseRecord state{};
 };
 
@@ -59,6 +60,7 @@ constexpr unsigned kDeathsOfForm = 2;
 std::vector<Outcome> run_cases(const Machine& machine, const std::vector<Case>& cases, bool dump);
 
 // Code address of every case when they are run as one batch; `code` receives the bytes behind the case records.
+// Addresses that are asked for lie behind where the code would lie anyway.
 std::vector<uint64_t> place_cases(const std::vector<Case>& cases, std::vector<uint8_t>& code);
 
 }  // namespace phybin::difftest

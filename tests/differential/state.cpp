@@ -75,7 +75,10 @@ void StateMaker::fill_x87(Hint hint) {
   }
   const unsigned top = random_.below(8);
   auto status = uint16_t(top << 11);
-  if (random_.one_in(4)) status = uint16_t(status | (random_.below(16) & 7) << 8 | random_.below(2) << 14);
+  if (random_.one_in(4)) {
+    status = uint16_t(status | (random_.below(16) & 7) << 8);
+    status = uint16_t(status | random_.below(2) << 14);
+  }
   const unsigned depth = 1 + random_.below(7);
   uint32_t valid = ((1u << depth) - 1) << top;
   valid |= valid >> 8;
@@ -100,8 +103,10 @@ void StateMaker::fill_x87(Hint hint) {
 void StateMaker::fill_control() {
   state_.mxcsr = 0x1f80;
   if (options_.rounding && random_.one_in(4)) state_.mxcsr |= random_.below(4) << 13;
-  if (options_.ftz && random_.one_in(8))
-    state_.mxcsr |= (random_.one_in(2) ? 0x8000 : 0) | (random_.one_in(2) ? 0x40 : 0);
+  if (options_.ftz && random_.one_in(8)) {
+    if (random_.one_in(2)) state_.mxcsr |= 0x8000;
+    if (random_.one_in(2)) state_.mxcsr |= 0x40;
+  }
   state_.flags = 0x202 | (random_.next() & kStatusFlags);
   const bool string = snippet_.main >= 0 && main().form->special == Special::kString;
   if (snippet_.main >= 0 && random_.one_in(string ? 3 : 16)) state_.flags |= kDf;
@@ -199,7 +204,10 @@ void StateMaker::adjust_x87() {
     write_memory(instruction.address, &control, 2);
   } else if (form.mnemonic == "fbld") {
     uint8_t digits[10];
-    for (uint8_t& byte : digits) byte = uint8_t(random_.below(10) << 4 | random_.below(10));
+    for (uint8_t& byte : digits) {
+      byte = uint8_t(random_.below(10) << 4);
+      byte = uint8_t(byte | random_.below(10));
+    }
     digits[9] = random_.one_in(2) ? 0x80 : 0;
     write_memory(instruction.address, digits, sizeof(digits));
   } else if (form.mnemonic == "fld" && form.operands[0].size == 10) {
@@ -248,11 +256,15 @@ void StateMaker::adjust() {
     case Special::kDoubleShift:
       // The result of a 16-bit shift by more than 16 is undefined.
       if (form.size == 2) {
-        write_low(kRcx, random_.below(8) * 32 + random_.below(17), 1);
+        const uint64_t ignored = random_.below(8) * 32;
+        write_low(kRcx, ignored + random_.below(17), 1);
       }
       break;
     case Special::kLoop:
-      if (!random_.one_in(3)) state_.gpr[kRcx] = random_.below(3) | (random_.one_in(3) ? random_.next() << 32 : 0);
+      if (!random_.one_in(3)) {
+        state_.gpr[kRcx] = random_.below(3);
+        if (random_.one_in(3)) state_.gpr[kRcx] |= random_.next() << 32;
+      }
       break;
     case Special::kStack:
       if (form.mnemonic.starts_with("popf")) {
@@ -276,7 +288,10 @@ void StateMaker::adjust() {
     case Special::kLoadMxcsr: {
       // All exceptions masked: LDMXCSR raises none itself, but what follows it might.
       uint32_t mxcsr = 0x1f80 | (random_.below(4) << 13);
-      if (options_.ftz) mxcsr |= (random_.below(2) << 15) | (random_.below(2) << 6);
+      if (options_.ftz) {
+        mxcsr |= random_.below(2) << 15;
+        mxcsr |= random_.below(2) << 6;
+      }
       write_memory(instruction.address, &mxcsr, 4);
       break;
     }

@@ -14,7 +14,8 @@ uint64_t make_float(Random& random, unsigned exponent_bits, unsigned fraction_bi
   const uint64_t max_exponent = (uint64_t(1) << exponent_bits) - 1;
   const uint64_t bias = max_exponent >> 1;
   const uint64_t any = random.next() & fraction_mask;
-  auto with = [&](uint64_t exponent, uint64_t fraction) { return sign | exponent << fraction_bits | fraction; };
+  auto with = [&](uint64_t biased, uint64_t fraction) { return sign | biased << fraction_bits | fraction; };
+  uint64_t exponent = 0;
   switch (random.below(24)) {
     case 0:
       return with(0, 0);
@@ -44,11 +45,14 @@ uint64_t make_float(Random& random, unsigned exponent_bits, unsigned fraction_bi
     case 13:
       return with(bias + random.below(70), any);  // around the limits of integers
     case 14:
-      return with(bias + 31 - random.below(2), random.one_in(2) ? 0 : fraction_mask);
+      exponent = bias + 31 - random.below(2);
+      return with(exponent, random.one_in(2) ? 0 : fraction_mask);
     case 15:
-      return with(bias + 63 - random.below(2), random.one_in(2) ? 0 : fraction_mask);
+      exponent = bias + 63 - random.below(2);
+      return with(exponent, random.one_in(2) ? 0 : fraction_mask);
     case 16:
-      return with(bias + random.below(12), any & ~(fraction_mask >> random.below(12)));  // small integers
+      exponent = bias + random.below(12);
+      return with(exponent, any & ~(fraction_mask >> random.below(12)));  // small integers
     case 17:
       return with(bias, 1 + random.below(3));
     case 18:
