@@ -38,6 +38,7 @@ constexpr const char* kExample =
     "      %3 = Add.32 %1 _ imm=0x5 def=nzcv live=nzcva home=8 uses=2\n"
     "    - SetPf.0 %3 def=p\n"
     "      SetGpr.64 %3\n"
+    "      %6 = Load.64 %1 _ to=2 uses=1\n"
     "  @0x401003+3\n"
     "      Branch.0 imm=0x401020 aux=4 use=z live=nzcvpa\n"
     "block 0x401006 next=0x401007\n"
@@ -61,7 +62,9 @@ TEST(Ir, TextIsReadBack) {
   EXPECT_EQ(add.imm, 5);
   EXPECT_EQ(add.flags_def, kNzcv);
   EXPECT_EQ(add.home, 8);
-  EXPECT_EQ(region.ops[6].instruction, 1);
+  EXPECT_TRUE(region.ops[6].writes_home);
+  EXPECT_EQ(region.ops[6].home, 2);
+  EXPECT_EQ(region.ops[7].instruction, 1);
   EXPECT_TRUE(region.ops[2].sunk);
   EXPECT_TRUE(region.ops[4].dead);
   EXPECT_EQ(verify(region), "");

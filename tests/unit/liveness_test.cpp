@@ -224,6 +224,21 @@ TEST_F(Liveness, ResultsGoToTheirHomes) {
   EXPECT_EQ(op(1).home, 0xff);
 }
 
+TEST_F(Liveness, WrittenResultsStayAtTheirHomes) {
+  analyse(R"(
+    block 0x1000 entry next=0x1004
+      %1 = GetGpr.64 aux=3
+      %2 = Add.64 %1 _ imm=0x1 to=5
+      %3 = Sub.64 %1 _ imm=0x2 to=5
+      SetGpr.64 %2 aux=6
+      Jump.0 imm=0x2000
+  )");
+  EXPECT_EQ(op(2).home, 5) << "which the later write to another register does not change";
+  EXPECT_EQ(op(2).uses, 2);
+  EXPECT_FALSE(op(3).dead) << "writing the register is a use";
+  EXPECT_EQ(op(3).uses, 1);
+}
+
 TEST_F(Liveness, HomesKeepTheirOldValueWhereItCanBeSeen) {
   analyse(R"(
     block 0x1000 entry next=0x1004

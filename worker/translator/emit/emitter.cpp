@@ -73,6 +73,7 @@ void Emitter::absorb(uint16_t index) {
   Op& op = ops_[index];
   if (input_.note_instructions) note_instruction(op.instruction);
   drop_read(op.a);
+  if (op.writes_home) drop_read(index);
   op.dead = true;
 }
 
@@ -125,6 +126,13 @@ void Emitter::emit_block(int index) {
     if (!raw || op.uses != 0 || (wanted(op) & ir::kNzcv) != 0) kEmit[static_cast<unsigned>(op.code)](*this, op);
     finish_op(op);
     if (raw) after_raw_flags(op);
+    if (op.writes_home) {
+      if (op.where != Where::kHome || op.reg != op.home) {
+        pinned_int_ = 0;
+        move_to_home(static_cast<ValueId>(i), op.home);
+      }
+      drop_read(static_cast<ValueId>(i));
+    }
   }
 }
 

@@ -303,6 +303,7 @@ class Emitter : private IntegerTables, private VectorTables {
   a64::Gpr def_special(const ir::Op& op);
   void hold_in(a64::Gpr reg);
   void leave_home_to(const ir::Op& op);
+  void move_to_home(ir::ValueId value, unsigned guest_reg);
   void evict_vec_home(unsigned guest_reg);
   bool leave_home(unsigned guest_reg);
   void move_from_home(unsigned guest_reg);

@@ -258,30 +258,8 @@ void emit_GetVec(Emitter& e, const Op& op) {
 }
 
 void emit_SetGpr(Emitter& e, const Op& op) {
-  auto& v = e.ops_[op.a];
-  if (v.where == Where::kHome && v.reg == op.aux) return;
-  if (v.where == Where::kConst) {
-    e.evict_home(op.aux);
-    e.load_constant(gpr_home(op.aux), op.a);
-    if (v.uses > 1) {
-      v.where = Where::kHome;
-      v.reg = op.aux;
-      e.home_[op.aux] = op.a;
-    }
-    return;
-  }
-  const Gpr from = e.use(op.a);
-  e.evict_home(op.aux);
-  e.a.mov(true, gpr_home(op.aux), from);
-  if (v.uses <= 1) return;
-  if (v.where == Where::kTemp) {
-    // Further reads take the home; the temporary is free.
-    e.temp_[v.reg] = kNoValue;
-    e.free_int_ |= 1u << v.reg;
-    v.where = Where::kHome;
-    v.reg = op.aux;
-  }
-  e.home_[op.aux] = op.a;  // or a copy, for when the value's own home is overwritten
+  const Op& v = e.ops_[op.a];
+  if (v.where != Where::kHome || v.reg != op.aux) e.move_to_home(op.a, op.aux);
 }
 
 void emit_SetVec(Emitter& e, const Op& op) {
@@ -444,25 +422,21 @@ void emit_Pop(Emitter& e, const Op& op) {
     e.a.add_imm(true, rsp, rsp, static_cast<uint32_t>(bytes));
     return;
   }
-  if (op.width == 64 && op.home != 0xff && op.home != kRsp) {
-    const uint16_t set = e.next_living(e.current_op());
-    const uint16_t pop = set != 0 ? e.next_living(set) : uint16_t{0};
-    if (pop != 0 && e.region.ops[set].code == Opcode::kSetGpr && e.region.ops[set].a == e.current_op() &&
-        e.region.ops[set].aux == op.home) {
-      const Op& second = e.region.ops[pop];
-      if (second.code == Opcode::kPop && second.width == 64 && second.home != 0xff && second.home != kRsp &&
-          second.home != op.home) {
-        const uint16_t first = e.current_;
-        e.shift_home(kRsp, 16);
-        const Gpr d = e.def(op);
-        e.current_ = pop;
-        const Gpr d2 = e.def(second);
-        e.current_ = first;
-        e.fault_point();
-        e.a.pair_post(a64::PairOp::LDP_X, d, d2, rsp, 16);
-        e.absorb(pop);
-        return;
-      }
+  if (op.width == 64 && op.writes_home && op.home != kRsp) {
+    const uint16_t pop = e.next_living(e.current_op());
+    const Op& second = e.region.ops[pop];
+    if (second.code == Opcode::kPop && second.width == 64 && second.home != 0xff && second.home != kRsp &&
+        second.home != op.home) {
+      const uint16_t first = e.current_;
+      e.shift_home(kRsp, 16);
+      const Gpr d = e.def(op);
+      e.current_ = pop;
+      const Gpr d2 = e.def(second);
+      e.current_ = first;
+      e.fault_point();
+      e.a.pair_post(a64::PairOp::LDP_X, d, d2, rsp, 16);
+      e.absorb(pop);
+      return;
     }
   }
   e.shift_home(kRsp, bytes);

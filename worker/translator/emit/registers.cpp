@@ -283,6 +283,33 @@ void Emitter::shift_home(unsigned guest_reg, int64_t delta) {
   ++offsets_;
 }
 
+// A guest register takes a value that was not computed into its home.
+void Emitter::move_to_home(ValueId value, unsigned guest_reg) {
+  Op& v = ops_[value];
+  if (v.where == Where::kConst) {
+    evict_home(guest_reg);
+    load_constant(gpr_home(guest_reg), value);
+    if (v.uses > 1) {
+      v.where = Where::kHome;
+      v.reg = static_cast<uint8_t>(guest_reg);
+      home_[guest_reg] = value;
+    }
+    return;
+  }
+  const a64::Gpr from = use(value);
+  evict_home(guest_reg);
+  a.mov(true, gpr_home(guest_reg), from);
+  if (v.uses <= 1) return;
+  if (v.where == Where::kTemp) {
+    // Further reads take the home; the temporary is free.
+    temp_[v.reg] = kNoValue;
+    free_int_ |= 1u << v.reg;
+    v.where = Where::kHome;
+    v.reg = static_cast<uint8_t>(guest_reg);
+  }
+  home_[guest_reg] = value;  // or a copy, for when the value's own home is overwritten
+}
+
 void Emitter::evict_vec_home(unsigned guest_reg) {
   const ValueId old = vec_home_[guest_reg];
   if (old == kNoValue) return;

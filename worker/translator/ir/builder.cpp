@@ -107,13 +107,26 @@ void Builder::set_gpr(unsigned reg, ValueId value) {
   const uint32_t bit = 1u << reg;
   if ((unseen_ & bit) != 0) {
     Op& overtaken = ops_[unseen_write_[reg]];
-    overtaken.code = Opcode::kNothing;
-    overtaken.a = kNoValue;
+    if (overtaken.code == Opcode::kSetGpr) {
+      overtaken.code = Opcode::kNothing;
+      overtaken.a = kNoValue;
+    } else {
+      overtaken.writes_home = false;
+      overtaken.home = 0xff;
+    }
   }
   unseen_ |= bit;
-  unseen_write_[reg] = static_cast<uint16_t>(ops_.size());
-  op(Opcode::kSetGpr, 64, value, kNoValue, kNoValue, 0, static_cast<uint8_t>(reg));
   gpr_[reg] = value;
+  const std::size_t next = ops_.size();
+  if (Op& last = ops_[next - 1];
+      value == next - 1 && !last.writes_home && (traits(last.code) & kGuestRegister) == 0) {
+    last.writes_home = true;
+    last.home = static_cast<uint8_t>(reg);
+    unseen_write_[reg] = value;
+    return;
+  }
+  unseen_write_[reg] = static_cast<uint16_t>(next);
+  op(Opcode::kSetGpr, 64, value, kNoValue, kNoValue, 0, static_cast<uint8_t>(reg));
 }
 
 ValueId Builder::get_vec(unsigned reg) {

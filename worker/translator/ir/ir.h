@@ -3,8 +3,8 @@
 // A region is a list of blocks; each block is a range of operations that ends in one terminator. An operation
 // defines at most one value, and a value is used only inside the block that defines it: what crosses blocks is guest
 // state, read by kGetGpr/kGetVec and written by kSetGpr/kSetVec, which live in fixed host registers (emit/homes.h)
-// and so play the part of phis without a register allocator having to place them. Within a block every value is
-// defined once (SSA).
+// and so play the part of phis without a register allocator having to place them. An operation can write its result
+// to a guest register itself (writes_home). Within a block every value is defined once (SSA).
 //
 // Flags. N, Z, C, V are the x86 flags SF, ZF, CF, OF. They are not values: an operation with a non-empty
 // `flags_def` leaves them in the host's NZCV, and the operations that read conditions use what is there. Every
@@ -284,10 +284,11 @@ struct Op {
   FlagMask flags_live = 0;  // flags that somebody reads after this operation: filled in by passes/liveness
   ValueId a = kNoValue, b = kNoValue, c = kNoValue;
   uint16_t instruction = 0;  // index into Region::instructions of the guest instruction
-  uint16_t uses = 0;      // times the value is read by living operations (passes/liveness); the emitter counts down
-  uint8_t home = 0xff;    // guest register whose home the result is computed into, or 0xff (passes/liveness)
-  bool dead : 1 = false;  // nobody needs the operation (passes/liveness)
-  bool sunk : 1 = false;  // SetPf, SetAf: only the edges out of the block read it (passes/liveness)
+  uint16_t uses = 0;    // times the value is read by living operations (passes/liveness); the emitter counts down
+  uint8_t home = 0xff;  // guest register whose home the result is computed into, or 0xff (passes/liveness)
+  bool writes_home : 1 = false;     // the result is also the new value of guest register `home`
+  bool dead : 1 = false;            // nobody needs the operation (passes/liveness)
+  bool sunk : 1 = false;            // SetPf, SetAf: only the edges out of the block read it (passes/liveness)
   RawNeed pf : 2 = RawNeed::kNone;  // of flags that the operation names itself (passes/liveness)
   RawNeed af : 2 = RawNeed::kNone;
   Where where = Where::kNowhere;

@@ -44,7 +44,7 @@ void add_op(std::string& text, const Op& op, unsigned index) {
   add_flags(text, " use=", op.flags_use);
   add_flags(text, " def=", op.flags_def);
   add_flags(text, " live=", op.flags_live);
-  if (op.home != 0xff) add(text, " home=%u", op.home);
+  if (op.home != 0xff) add(text, op.writes_home ? " to=%u" : " home=%u", op.home);
   if (op.uses != 0) add(text, " uses=%u", op.uses);
   text += '\n';
 }

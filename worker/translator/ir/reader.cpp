@@ -191,6 +191,10 @@ class Reader {
     if (key == "aux") return store(value, op.aux);
     if (key == "aux2") return store(value, op.aux2);
     if (key == "home") return store(value, op.home);
+    if (key == "to") {
+      op.writes_home = true;
+      return store(value, op.home);
+    }
     if (key == "uses") return store(value, op.uses);
     if (key == "use") return store_flags(value, op.flags_use);
     if (key == "def") return store_flags(value, op.flags_def);

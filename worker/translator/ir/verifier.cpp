@@ -141,6 +141,9 @@ class Verifier {
     check_flags(index);
     if (has_condition(op.code) && op.aux >= 16) return fail_op(index, "no such condition");
     if (names_register(op.code) && op.aux >= 16) return fail_op(index, "no such register");
+    if (op.writes_home && (op.home >= 16 || op_info.result != ResultClass::kInt || names_register(op.code))) {
+      return fail_op(index, "writes no register that there is");
+    }
     if (names_state(op.code) && (op.imm < 0 || op.imm + op.width / 8 > static_cast<int64_t>(sizeof(GuestState)))) {
       return fail_op(index, "outside of the guest's state");
     }

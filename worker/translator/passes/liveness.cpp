@@ -148,7 +148,7 @@ struct Wishes {
     const ValueId written = write.a;
     wanted |= 1u << reg;
     value[reg] = written;
-    ops[written].home = reg;
+    if (!ops[written].writes_home) ops[written].home = reg;
     ++ops[written].uses;
   }
   void cancel(uint8_t reg) { wanted &= ~(1u << reg); }
@@ -183,6 +183,10 @@ FlagMask walk_block(Region& region, const Block& block, FlagMask exit_flags) {
       }
       continue;
     }
+    if (op.writes_home) {
+      gprs.cancel(op.home);
+      ++op.uses;
+    }
     op.flags_live = static_cast<FlagMask>(live);
     const unsigned defined = op.flags_def;
     ValueId a = op.a;
@@ -214,7 +218,7 @@ FlagMask walk_block(Region& region, const Block& block, FlagMask exit_flags) {
     if (a != kNoValue) ++ops[a].uses;
     if (op.b != kNoValue) ++ops[op.b].uses;
     if (op.c != kNoValue) ++ops[op.c].uses;
-    if (op.home != 0xff) {
+    if (op.home != 0xff && !op.writes_home) {
       const bool is_vector = (properties & kDefinesInt) == 0;
       const auto id = static_cast<ValueId>(next - ops);
       if (is_vector ? !vectors.hold(op.home, id) : !gprs.hold(op.home, id)) {
