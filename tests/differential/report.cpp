@@ -55,7 +55,7 @@ std::string describe_case(const Case& item, uint64_t address) {
     cs_insn* instruction = nullptr;
     const size_t count = open ? cs_disasm(handle, bytes.data() + at, length, address + at, 1, &instruction) : 0;
     const bool is_main = static_cast<int>(i) == item.snippet->main;
-    text += format("  %s %08llx  %-24s ", is_main ? ">" : " ", static_cast<unsigned long long>(address + at),
+    text += format("  %s %08llx  %-24s ", is_main ? ">" : " ", static_cast<unsigned long long>(address) + at,
                    encoding.c_str());
     text += count ? format("%s %s\n", instruction->mnemonic, instruction->op_str) : std::string("?\n");
     if (count) cs_free(instruction, count);

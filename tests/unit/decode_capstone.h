@@ -106,10 +106,10 @@ inline bool capstone_name_agrees(const Instruction& in, std::string_view theirs)
     theirs.remove_prefix(space + 1);  // "lock ", "rep "
   const std::string ours = capstone_name(in);
   if (ours == theirs) return true;
-  static const std::set<std::pair<std::string_view, std::string_view>> kAliases = {
+  static const std::set<std::pair<std::string_view, std::string_view>> aliases = {
       {"mov", "movabs"},         {"shl", "sal"},           {"xlat", "xlatb"},   {"ud1", "ud2b"},
       {"fnop", "fdisi8087_nop"}, {"fnop", "feni8087_nop"}, {"fstp", "fstpnce"}, {"pushf", "pushfq"}};
-  if (kAliases.contains({ours, theirs})) return true;
+  if (aliases.contains({ours, theirs})) return true;
   if (ours == "prefetch") return theirs.starts_with("prefetch");
   const std::size_t compare = ours.find("cmp");
   return compare != std::string::npos && theirs.starts_with(ours.substr(0, compare + 3)) &&
@@ -121,9 +121,9 @@ inline bool capstone_name_agrees(const Instruction& in, std::string_view theirs)
 // exist, prefixes before VEX.
 inline bool capstone_accepts_too_much(const cs_insn& theirs) {
   const std::string_view name = theirs.mnemonic;
-  static const std::set<std::string_view> kNames = {"femms",   "mov",    "pmulhrw", "vaddsd", "vmread",
-                                                    "vmwrite", "xabort", "xbegin",  "xend",   "xtest"};
-  return kNames.contains(name) || name.starts_with("k") || name.starts_with("lock ") || name.starts_with("vprot") ||
+  static const std::set<std::string_view> names = {"femms",   "mov",    "pmulhrw", "vaddsd", "vmread",
+                                                   "vmwrite", "xabort", "xbegin",  "xend",   "xtest"};
+  return names.contains(name) || name.starts_with("k") || name.starts_with("lock ") || name.starts_with("vprot") ||
          name.starts_with("vfm") || name.starts_with("vfnm");
 }
 
@@ -145,11 +145,11 @@ inline bool capstone_length_is_wrong(const Instruction& in) {
 // effect.
 inline bool capstone_operands_differ(const Instruction& in, const cs_x86& x86) {
   using enum Mnemonic;
-  static const std::set<Mnemonic> kNames = {kMovs,    kCmps,      kStos,      kLods,     kScas,     kIns,    kOuts,
-                                            kXchg,    kLea,       kLsl,       kMovsxd,   kComiss,   kComisd, kVcomiss,
-                                            kVcomisd, kUcomiss,   kUcomisd,   kVucomiss, kVucomisd, kFnstsw, kUd0,
-                                            kUd1,     kPunpcklbw, kPunpcklwd, kPunpckldq};
-  if (kNames.contains(in.mnemonic)) return true;
+  static const std::set<Mnemonic> names = {kMovs,    kCmps,      kStos,      kLods,     kScas,     kIns,    kOuts,
+                                           kXchg,    kLea,       kLsl,       kMovsxd,   kComiss,   kComisd, kVcomiss,
+                                           kVcomisd, kUcomiss,   kUcomisd,   kVucomiss, kVucomisd, kFnstsw, kUd0,
+                                           kUd1,     kPunpcklbw, kPunpcklwd, kPunpckldq};
+  if (names.contains(in.mnemonic)) return true;
   for (unsigned i = 0; i < in.operand_count; ++i)
     if (in.operands[i].kind >= OperandKind::kX87 && in.operands[i].kind <= OperandKind::kDebug) return true;
   const bool their_segment = x86.prefix[1] == X86_PREFIX_FS || x86.prefix[1] == X86_PREFIX_GS;

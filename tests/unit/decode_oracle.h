@@ -69,7 +69,7 @@ inline std::string sized(const std::string& stem, unsigned size) {
 // The mnemonic as disassemblers print it in Intel's syntax, where a name of ours stands for several.
 inline std::string printed_name(const Instruction& in) {
   using enum Mnemonic;
-  const std::string name = mnemonic_name(in.mnemonic);
+  std::string name = mnemonic_name(in.mnemonic);
   const std::string condition = kConditionNames[in.condition];
   const bool wide = in.operand_size == 8;
   switch (in.mnemonic) {

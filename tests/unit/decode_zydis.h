@@ -88,7 +88,7 @@ inline std::string zydis_operand(const ZydisDecodedOperand& operand, uint64_t ad
   switch (operand.type) {
     case ZYDIS_OPERAND_TYPE_REGISTER: {
       const ZydisRegister reg = operand.reg.value;
-      const std::string name = ZydisRegisterGetString(reg);
+      std::string name = ZydisRegisterGetString(reg);
       if (reg >= ZYDIS_REGISTER_AH && reg <= ZYDIS_REGISTER_BH)
         return "high" + std::to_string(reg - ZYDIS_REGISTER_AH);
       const std::string id = std::to_string(ZydisRegisterGetId(reg));
@@ -202,8 +202,8 @@ inline std::string our_memory(const Memory& memory) {
 // operands, and hints, of which only the length matters.
 inline bool operands_differ_by_convention(const Instruction& in) {
   using enum Mnemonic;
-  static const std::set<Mnemonic> kImplicit = {kMovs, kCmps, kStos, kLods, kScas, kIns, kOuts, kXlat, kNop};
-  return kImplicit.contains(in.mnemonic);
+  static const std::set<Mnemonic> implicit = {kMovs, kCmps, kStos, kLods, kScas, kIns, kOuts, kXlat, kNop};
+  return implicit.contains(in.mnemonic);
 }
 
 // Where Zydis is wrong or describes something else:
@@ -239,13 +239,13 @@ inline bool names_agree(const Instruction& in, const ZydisResult& zydis) {
   const std::string theirs = zydis.name();
   const std::string ours = printed_name(in);
   if (ours == theirs) return true;
-  static const std::set<std::pair<std::string_view, std::string_view>> kAliases = {
+  static const std::set<std::pair<std::string_view, std::string_view>> aliases = {
       {"nop", "endbr32"},       {"nop", "rdsspd"},         {"nop", "rdsspq"},   {"nop", "bndcl"},
       {"nop", "bndcu"},         {"nop", "bndcn"},          {"nop", "bndmov"},   {"nop", "bndmk"},
       {"nop", "bndldx"},        {"nop", "bndstx"},         {"nop", "cldemote"}, {"fnop", "fdisi8087_nop"},
       {"fnop", "feni8087_nop"}, {"fnop", "fsetpm287_nop"}, {"fstp", "fstpnce"},
   };
-  return kAliases.contains({ours, theirs}) || (ours == "prefetch" && theirs.starts_with("prefetch"));
+  return aliases.contains({ours, theirs}) || (ours == "prefetch" && theirs.starts_with("prefetch"));
 }
 
 // Everything but validity and length: an empty kind if equal, else what differs.

@@ -79,7 +79,7 @@ TEST(ElfFile, Sample) {
 using Damage = void (*)(Sample&);
 
 TEST(ElfFile, EachFieldIsChecked) {
-  const Damage kDamages[] = {
+  const Damage damages[] = {
       [](Sample& s) { s.elf.e_ident[EI_CLASS] = ELFCLASS32; },
       [](Sample& s) { s.elf.e_ident[EI_DATA] = ELFDATA2MSB; },
       [](Sample& s) { s.elf.e_ident[EI_VERSION] = 0; },
@@ -117,7 +117,7 @@ TEST(ElfFile, EachFieldIsChecked) {
       [](Sample& s) { s.file_size = 0; },
   };
   unsigned index = 0;
-  for (Damage damage : kDamages) {
+  for (Damage damage : damages) {
     Sample sample;
     damage(sample);
     EXPECT_NE(parse(sample), "") << "damage " << index;
@@ -126,7 +126,7 @@ TEST(ElfFile, EachFieldIsChecked) {
 }
 
 TEST(ElfFile, WhatLinuxTolerates) {
-  const Damage kHarmless[] = {
+  const Damage harmless[] = {
       [](Sample& s) { s.segments[1].p_align = 0; },       [](Sample& s) { s.segments[1].p_align = 1; },
       [](Sample& s) { s.segments[1].p_align = 4095; },    [](Sample& s) { s.segments[1].p_align = 0x200000; },
       [](Sample& s) { s.segments[2].p_memsz = 0x400; },   [](Sample& s) { s.segments[3].p_type = 0x6474ffff; },
@@ -134,7 +134,7 @@ TEST(ElfFile, WhatLinuxTolerates) {
       [](Sample& s) { s.elf.e_shoff = UINT64_MAX; },      [](Sample& s) { s.elf.e_type = ET_DYN; },
       [](Sample& s) { s.segments[1].p_paddr = 0x12345; },
   };
-  for (Damage change : kHarmless) {
+  for (Damage change : harmless) {
     Sample sample;
     change(sample);
     EXPECT_EQ(parse(sample), "");

@@ -2,9 +2,9 @@
 #include "tests/unit/gnu_assembler.h"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -24,16 +24,16 @@ std::string lane(Size size, unsigned number, unsigned index) {
   return "v" + std::to_string(number) + "." + "bhsd"[size.log2] + "[" + std::to_string(index) + "]";
 }
 std::string name_of(Cond cond) {
-  static const char* const kNames[] = {"eq", "ne", "cs", "cc", "mi", "pl", "vs", "vc",
-                                       "hi", "ls", "ge", "lt", "gt", "le", "al"};
+  static constexpr const char* kNames[] = {"eq", "ne", "cs", "cc", "mi", "pl", "vs", "vc",
+                                           "hi", "ls", "ge", "lt", "gt", "le", "al"};
   return kNames[static_cast<int>(cond)];
 }
 std::string name_of(Extend extend) {
-  static const char* const kNames[] = {"uxtb", "uxth", "uxtw", "uxtx", "sxtb", "sxth", "sxtw", "sxtx"};
+  static constexpr const char* kNames[] = {"uxtb", "uxth", "uxtw", "uxtx", "sxtb", "sxth", "sxtw", "sxtx"};
   return kNames[static_cast<int>(extend)];
 }
 std::string name_of(Shift shift) {
-  static const char* const kNames[] = {"lsl", "lsr", "asr", "ror"};
+  static constexpr const char* kNames[] = {"lsl", "lsr", "asr", "ror"};
   return kNames[shift];
 }
 

@@ -1,10 +1,12 @@
 // Numbers of ARM64 in the list of system calls, beside those of <asm-generic/unistd.h>, which is ARM64's table. In a
 // file of its own, because the header of this machine defines the same names.
+// NOLINTBEGIN(bugprone-reserved-identifier)
 #define __ARCH_WANT_RENAMEAT
 #define __ARCH_WANT_NEW_STAT
 #define __ARCH_WANT_SET_GET_RLIMIT
 #define __ARCH_WANT_SYS_CLONE3
 #define __ARCH_WANT_MEMFD_SECRET
+// NOLINTEND(bugprone-reserved-identifier)
 #include "syscall_list_arm64.h"
 
 #include <asm-generic/unistd.h>
@@ -25,13 +27,10 @@ PHYBIN_NO(get_kernel_syms) PHYBIN_NO(query_module) PHYBIN_NO(getpmsg) PHYBIN_NO(
 PHYBIN_NO(tuxcall) PHYBIN_NO(security) PHYBIN_NO(time) PHYBIN_NO(set_thread_area) PHYBIN_NO(get_thread_area)
 PHYBIN_NO(epoll_create) PHYBIN_NO(epoll_ctl_old) PHYBIN_NO(epoll_wait_old) PHYBIN_NO(epoll_wait) PHYBIN_NO(utimes)
 PHYBIN_NO(vserver) PHYBIN_NO(inotify_init) PHYBIN_NO(futimesat) PHYBIN_NO(signalfd) PHYBIN_NO(eventfd)
+enum Kind { own, pass, none };  // NOLINT(readability-identifier-naming): words of the list
 // clang-format on
 #undef PHYBIN_NO
-                                                    enum Kind {
-                                                      own,
-                                                      pass,
-                                                      none
-                                                    };
+
 #define SYSCALL(number, name, arm64, arguments, kind) {#name, arm64, kind == none ? -1 : __NR_##name},
 constexpr Arm64Number kNumbers[] = {
 #include "worker/syscalls/abi/syscall_list.inc"

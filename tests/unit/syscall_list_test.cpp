@@ -15,7 +15,7 @@
 namespace phybin::syscalls {
 namespace {
 
-enum Kind { own, pass, none };
+enum Kind { own, pass, none };  // NOLINT(readability-identifier-naming): words of the list
 struct Listed {
   int number;
   int by_header;

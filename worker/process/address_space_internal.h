@@ -1,5 +1,8 @@
-// What the files that implement address_space.h share.
+// What the files that implement address_space.h share: address_space.cpp, placement.cpp, heap.cpp,
+// system_v_memory.cpp.
 #pragma once
+
+#include <sys/mman.h>
 
 #include <cstdint>
 #include <mutex>
@@ -8,11 +11,26 @@
 #include "worker/process/core/mapping_list.h"
 #include "worker/runtime/lock.h"
 
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
 namespace phybin::process {
 
 extern runtime::Lock change_lock;  // one change of mappings at a time
 extern runtime::Lock list_lock;    // `mappings` and what the heap's functions keep; the last lock taken
 extern MappingList mappings;
+extern uint64_t page;  // the host's page size, page_size()
+extern uint64_t top;   // guest_top()
+
+// Sets `page`, `top` and the bounds of `mappings`.
+void find_bounds();
+
+// What guest memory of that protection has on the host.
+int host_protection(int protection);
+// The host's system calls; results as of the kernel.
+int64_t host_mmap(uint64_t address, uint64_t length, int protection, int flags, int fd, uint64_t offset);
+void host_munmap(uint64_t start, uint64_t end);
 
 // Maps at exactly `address` if nothing is there: -EEXIST otherwise. Kernels before 4.17 and qemu take the flag for a
 // hint, so that the address that comes back has to be looked at.
@@ -40,6 +58,12 @@ class MapCall {
 };
 // Calls map(address), which answers as map_if_free does, with good places until one is taken.
 int64_t place(const Placement& where, uint64_t length, MapCall map);
+
+struct Piece {
+  uint64_t from, to;
+};
+// What of [start, end) is not the guest's own.
+Few<Piece> holes_in(uint64_t start, uint64_t end);
 
 // Makes sure that [start, end) may be mapped over: nothing but guest memory and free addresses, which are filled
 // with inaccessible pages so that they stay free of others. False if the worker or the host has something there.

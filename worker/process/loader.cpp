@@ -35,8 +35,6 @@ constexpr int kAnonymous = MAP_PRIVATE | MAP_ANONYMOUS;
 
 Program the_program;
 
-bool failed(int64_t result) { return result < 0 && result >= -4095; }
-
 Failure refuse(const std::string& path, const std::string& why, int status = kCannotRun) {
   return {status, path + ": " + why};
 }

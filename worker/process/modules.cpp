@@ -33,8 +33,6 @@ std::vector<Module> modules;
 bool has_new_offers = false;
 size_t modules_checked = 16;  // when there are so many, those that are gone are dropped
 
-bool failed(int64_t result) { return result < 0 && result >= -4095; }
-
 bool is_still_mapped(const Module& module) {
   std::lock_guard guard(list_lock);
   uint64_t start = 0;

@@ -20,6 +20,9 @@ inline int64_t raw_syscall(long number, uint64_t a = 0, uint64_t b = 0, uint64_t
   return static_cast<int64_t>(x0);
 }
 
+// Whether the result of a system call is an error.
+inline bool failed(int64_t result) { return result < 0 && result >= -4095; }
+
 template <typename T>
 uint64_t word(T* pointer) {
   return reinterpret_cast<uint64_t>(pointer);

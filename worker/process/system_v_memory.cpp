@@ -17,7 +17,6 @@ constexpr uint64_t kSystemVDevice = UINT64_MAX;  // for Range::device; no file s
 
 std::map<uint64_t, uint64_t> shared_segments;  // address -> length; under list_lock
 
-bool failed(int64_t result) { return result < 0 && result >= -4095; }
 uint64_t round_to_page(uint64_t value) { return (value + page_size() - 1) & ~(page_size() - 1); }
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 namespace phybin::syscalls {
 
+using process::failed;
 using process::raw_syscall;
 using process::word;
 
@@ -24,8 +25,6 @@ using Handler = int64_t (*)(GuestState& state, const uint64_t* arguments);
 #define SYSCALL(number, name, arm64, arguments, handler) PHYBIN_HANDLER_##handler(name)
 #include "worker/syscalls/abi/syscall_list.inc"
 #undef SYSCALL
-
-inline bool failed(int64_t result) { return result < 0 && result >= -4095; }
 
 // int arguments arrive in 64-bit registers whose upper halves mean nothing.
 inline int as_int(uint64_t argument) { return static_cast<int>(static_cast<uint32_t>(argument)); }

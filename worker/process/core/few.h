@@ -33,7 +33,7 @@ class Few {
 
  private:
   union {
-    T few_[Short];  // not constructed before it is used; NOLINT(readability-identifier-naming)
+    T few_[Short];  // not constructed before it is used
   };
   std::vector<T> many_;  // all of them, once they are more
   size_t count_ = 0;
