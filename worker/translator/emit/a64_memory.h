@@ -169,6 +169,17 @@ class MemoryForms : public IntegerForms {
   void mem_pre(MemOp op, uint8_t rt, Gpr rn, int32_t offset) {
     word(0x38000c00 | static_cast<uint32_t>(op) | imm9(offset) | regs(rt, rn));
   }
+  // The same with the addressing mode encoded beforehand: by at_scaled (in units of the access's size), at_unscaled
+  // or at_index.
+  void mem_at(MemOp op, uint8_t rt, uint32_t address) { word(address | static_cast<uint32_t>(op) | rt); }
+  static constexpr uint32_t at_scaled(Gpr rn, uint32_t units) { return 0x39000000 | units << 10 | uint32_t{rn} << 5; }
+  static constexpr uint32_t at_unscaled(Gpr rn, int32_t offset) {
+    return 0x38000000 | imm9(offset) | uint32_t{rn} << 5;
+  }
+  static constexpr uint32_t at_index(Gpr rn, Gpr rm, bool scaled) {
+    return 0x38200800 | static_cast<uint32_t>(Extend::UXTX) << 13 | uint32_t{scaled} << 12 | uint32_t{rm} << 16 |
+           uint32_t{rn} << 5;
+  }
   // The index is extended (UXTW, UXTX as LSL, SXTW, SXTX) and, if `scaled`, multiplied by the size of the access.
   void mem_reg(MemOp op, uint8_t rt, Gpr rn, Gpr rm, Extend extend = Extend::UXTX, bool scaled = false) {
     word(0x38200800 | static_cast<uint32_t>(op) | static_cast<uint32_t>(extend) << 13 | uint32_t{scaled} << 12 |

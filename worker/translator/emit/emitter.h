@@ -135,7 +135,11 @@ class Emitter : private IntegerTables, private VectorTables {
     return v.where == Where::kHome ? gpr_home(v.reg) : use_elsewhere(value);
   }
   // The same, but register 31 for the constant 0: only where 31 means the zero register.
-  a64::Gpr use_or_zero(ir::ValueId value);
+  a64::Gpr use_or_zero(ir::ValueId value) {
+    const ir::Op& v = ops_[value];
+    if (v.where == Where::kHome) return gpr_home(v.reg);
+    return v.where == Where::kConst && v.imm == 0 && is_constant(value) ? a64::kZr : use_elsewhere(value);
+  }
   a64::Vec use_vec(ir::ValueId value);
   bool is_constant(ir::ValueId value) const { return ops_[value].code == ir::Opcode::kConst; }
   int64_t constant(ir::ValueId value) const { return ops_[value].imm; }

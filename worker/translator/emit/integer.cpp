@@ -37,9 +37,8 @@ void add_sub(Emitter& e, const Op& op, bool subtract) {
       flags ? e.a.adds(is64, d, x, y) : e.a.add(is64, d, x, y);
     }
   } else {
-    // Register 31 would be the stack pointer in the immediate forms.
-    const bool zero = e.is_constant(op.a) && e.constant(op.a) == 0;
     const Gpr x = e.use_or_zero(op.a);
+    const bool zero = x == kZr;  // would be the stack pointer in the immediate forms
     const uint64_t imm = immediate(op), opposite = negated(op);
     const bool direct = a64::is_add_imm(imm) && !zero;
     // x + imm = x - (-imm), flags included, unless imm is 0.

@@ -33,14 +33,10 @@ MemOp integer_load(const Op& op) {
         return MemOp::LDRSW;
     }
   }
-  static constexpr MemOp kLoads[4] = {MemOp::LDRB, MemOp::LDRH, MemOp::LDR_W, MemOp::LDR_X};
-  return kLoads[size_log2(op.width)];
+  return a64::load_op(Size(size_log2(op.width)));
 }
 
-MemOp integer_store(unsigned bits) {
-  static constexpr MemOp kStores[4] = {MemOp::STRB, MemOp::STRH, MemOp::STR_W, MemOp::STR_X};
-  return kStores[size_log2(bits)];
-}
+MemOp integer_store(unsigned bits) { return a64::store_op(Size(size_log2(bits))); }
 
 // Whether one ADD or SUB adds `value`.
 bool adds_at_once(int64_t value) {
@@ -82,111 +78,91 @@ void load_address_constant(Emitter& e, Gpr reg, uint64_t value) {
   }
 }
 
-// A place to access: [base, #disp], or [base, index, LSL].
-struct Place {
-  Gpr base;
-  Gpr index = a64::kZr;
-  bool has_index = false;
-  bool scaled = false;
-  int64_t disp = 0;
-};
+// Where to access 2^size bytes, as a64::MemoryForms encodes it: [base, #disp] or [base, index, LSL #size].
+using Address = uint32_t;
+
+Address at_index(Gpr base, Gpr index, bool scaled = false) { return a64::Assembler::at_index(base, index, scaled); }
+
+// [base, #disp], if an access can hold the displacement.
+bool encode_displacement(Gpr base, int64_t disp, uint8_t size, Address& out) {
+  const uint64_t units = static_cast<uint64_t>(disp) >> size;
+  if (units < 4096 && units << size == static_cast<uint64_t>(disp)) {
+    out = a64::Assembler::at_scaled(base, static_cast<uint32_t>(units));
+    return true;
+  }
+  if (disp < -256 || disp >= 256) return false;
+  out = a64::Assembler::at_unscaled(base, static_cast<int32_t>(disp));
+  return true;
+}
 
 // RIP-relative: the access holds the address's place in its page, if that is aligned. Pays for up to two accesses.
-bool place_in_page(Emitter& e, const Op& op, uint8_t size, Place& p) {
+bool place_in_page(Emitter& e, const Op& op, uint8_t size, Address& out) {
   if (!e.relative_addresses() || !e.is_unloaded_address(op.a) || e.reads_left(op.a) > 2) return false;
   const uint64_t address = static_cast<uint64_t>(e.constant(op.a)) + static_cast<uint64_t>(op.imm);
   const uint64_t in_page = address & 0xfff;
   if ((in_page & ((1u << size) - 1)) != 0) return false;
   e.load_guest_page(kScratch0, address);
-  p.base = kScratch0;
-  p.disp = static_cast<int64_t>(in_page);
+  out = a64::Assembler::at_scaled(kScratch0, static_cast<uint32_t>(in_page >> size));
   return true;
 }
 
-// Folds as much of the address as an access of 2^size bytes can take.
-Place place(Emitter& e, const Op& op, uint8_t size) {
-  Place p{};
-  const bool fits_disp = (op.imm >= -256 && op.imm < 256) ||
-                         (op.imm >= 0 && (op.imm & ((1 << size) - 1)) == 0 && (op.imm >> size) < 4096);
-  if (op.a == kNoValue && op.b == kNoValue) {
-    load_address_constant(e, kScratch0, static_cast<uint64_t>(op.imm));
-    p.base = kScratch0;
-    return p;
+// base + a displacement that no access can hold.
+Address place_far(Emitter& e, const Op& op, uint8_t size, Gpr base) {
+  // The part of it that an access can hold stays there.
+  const int64_t low = op.imm & (int64_t{0xfff} << size);
+  const int64_t high = op.imm - low;
+  const bool split = (op.imm & ((1 << size) - 1)) == 0 && high > 0 && high < 0x1000000 && (high & 0xfff) == 0;
+  if (split || adds_at_once(op.imm)) {
+    add_constant(e, kScratch0, base, split ? high : op.imm);
+    return a64::Assembler::at_scaled(kScratch0, split ? static_cast<uint32_t>(low >> size) : 0);
   }
-  if (op.b == kNoValue) {
-    if (place_in_page(e, op, size, p)) return p;
-    const Gpr base = e.use(op.a);
-    p.base = base;
-    if (fits_disp) {
-      p.disp = op.imm;
-    } else {
-      // The part of the displacement that an access can hold stays with it.
-      const int64_t low = op.imm & (int64_t{0xfff} << size);
-      const int64_t high = op.imm - low;
-      const bool split = (op.imm & ((1 << size) - 1)) == 0 && high > 0 && high < 0x1000000 && (high & 0xfff) == 0;
-      if (split || adds_at_once(op.imm)) {
-        add_constant(e, kScratch0, base, split ? high : op.imm);
-        p.base = kScratch0;
-        p.disp = split ? low : 0;
-      } else {
-        load_address_constant(e, kScratch0, static_cast<uint64_t>(op.imm));
-        p.index = kScratch0;
-        p.has_index = true;
-      }
-    }
-    return p;
-  }
-  const Gpr index = e.use(op.b);
-  if (op.a == kNoValue) {
-    if (op.imm == 0 || fits_disp) {
-      e.a.lsl_imm(true, kScratch0, index, op.aux);
-      p.base = kScratch0;
-      p.disp = op.imm;
-    } else {
-      load_address_constant(e, kScratch0, static_cast<uint64_t>(op.imm));
-      if (op.aux == 0 || op.aux == size) {
-        p.base = kScratch0;
-        p.index = index;
-        p.has_index = true;
-        p.scaled = op.aux != 0;
-      } else {
-        e.a.add_shifted(true, kScratch0, kScratch0, index, a64::LSL, op.aux);
-        p.base = kScratch0;
-      }
-    }
-    return p;
-  }
-  const Gpr base = e.use(op.a);
-  if (op.imm == 0 && (op.aux == 0 || op.aux == size)) {
-    p.base = base;
-    p.index = index;
-    p.has_index = true;
-    p.scaled = op.aux != 0;
-    return p;
-  }
-  e.a.add_shifted(true, kScratch0, base, index, a64::LSL, op.aux);
-  p.base = kScratch0;
-  if (fits_disp) {
-    p.disp = op.imm;
-  } else if (adds_at_once(op.imm)) {
-    add_constant(e, kScratch0, kScratch0, op.imm);
-  } else {
-    load_address_constant(e, kScratch1, static_cast<uint64_t>(op.imm));
-    p.index = kScratch1;
-    p.has_index = true;
-  }
-  return p;
+  load_address_constant(e, kScratch0, static_cast<uint64_t>(op.imm));
+  return at_index(base, kScratch0);
 }
 
-void access(Emitter& e, MemOp op, uint8_t size, uint8_t reg, const Place& p) {
-  e.fault_point();
-  if (p.has_index) {
-    e.a.mem_reg(op, reg, p.base, p.index, Extend::UXTX, p.scaled);
-  } else if (p.disp >= 0 && (p.disp & ((1 << size) - 1)) == 0 && (p.disp >> size) < 4096) {
-    e.a.mem(op, reg, p.base, static_cast<uint32_t>(p.disp));
-  } else {
-    e.a.mem_unscaled(op, reg, p.base, static_cast<int32_t>(p.disp));
+// With an index, or without a base.
+Address place_indexed(Emitter& e, const Op& op, uint8_t size) {
+  if (op.b == kNoValue) {
+    load_address_constant(e, kScratch0, static_cast<uint64_t>(op.imm));
+    return a64::Assembler::at_scaled(kScratch0, 0);
   }
+  Address address;
+  const Gpr index = e.use(op.b);
+  const bool scales = op.aux == 0 || op.aux == size;
+  if (op.a == kNoValue) {
+    if (encode_displacement(kScratch0, op.imm, size, address)) {
+      e.a.lsl_imm(true, kScratch0, index, op.aux);
+      return address;
+    }
+    load_address_constant(e, kScratch0, static_cast<uint64_t>(op.imm));
+    if (scales) return at_index(kScratch0, index, op.aux != 0);
+    e.a.add_shifted(true, kScratch0, kScratch0, index, a64::LSL, op.aux);
+    return a64::Assembler::at_scaled(kScratch0, 0);
+  }
+  const Gpr base = e.use(op.a);
+  if (op.imm == 0 && scales) return at_index(base, index, op.aux != 0);
+  e.a.add_shifted(true, kScratch0, base, index, a64::LSL, op.aux);
+  if (encode_displacement(kScratch0, op.imm, size, address)) return address;
+  if (adds_at_once(op.imm)) {
+    add_constant(e, kScratch0, kScratch0, op.imm);
+    return a64::Assembler::at_scaled(kScratch0, 0);
+  }
+  load_address_constant(e, kScratch1, static_cast<uint64_t>(op.imm));
+  return at_index(kScratch0, kScratch1);
+}
+
+// Folds as much of the address as an access can take.
+Address place(Emitter& e, const Op& op, uint8_t size) {
+  if (op.b != kNoValue || op.a == kNoValue) return place_indexed(e, op, size);
+  Address address;
+  if (place_in_page(e, op, size, address)) return address;
+  const Gpr base = e.use(op.a);
+  return encode_displacement(base, op.imm, size, address) ? address : place_far(e, op, size, base);
+}
+
+void access(Emitter& e, MemOp op, uint8_t reg, Address address) {
+  e.fault_point();
+  e.a.mem_at(op, reg, address);
 }
 
 bool by_barriers(const Emitter& e) { return e.options.ordered_by_barriers; }
@@ -299,13 +275,13 @@ void emit_SetStateVec(Emitter& e, const Op& op) {
 void emit_Load(Emitter& e, const Op& op) {
   const uint8_t size = size_log2(op.width);
   if (!e.ordered()) {
-    const Place p = place(e, op, size);
-    access(e, integer_load(op), size, e.def(op), p);
+    const Address where = place(e, op, size);
+    access(e, integer_load(op), e.def(op), where);
     return;
   }
   if (by_barriers(e)) {
-    const Place p = place(e, op, size);
-    access(e, integer_load(op), size, e.def(op), p);
+    const Address where = place(e, op, size);
+    access(e, integer_load(op), e.def(op), where);
     e.a.dmb(a64::Barrier::ISHLD);
     return;
   }
@@ -334,9 +310,9 @@ void emit_Store(Emitter& e, const Op& op) {
   const uint8_t size = size_log2(op.width);
   const Gpr value = e.use_or_zero(op.c);
   if (!e.ordered() || by_barriers(e)) {
-    const Place p = place(e, op, size);
+    const Address where = place(e, op, size);
     if (e.ordered()) e.a.dmb(a64::Barrier::ISH);
-    access(e, integer_store(op.width), size, value, p);
+    access(e, integer_store(op.width), value, where);
     return;
   }
   if (e.host.lrcpc2 && op.b == kNoValue && op.a != kNoValue && op.imm >= -256 && op.imm < 256) {
@@ -352,19 +328,19 @@ void emit_Store(Emitter& e, const Op& op) {
 
 void emit_LoadVec(Emitter& e, const Op& op) {
   const uint8_t size = size_log2(op.width);
-  const Place p = place(e, op, size);
+  const Address where = place(e, op, size);
   static constexpr MemOp kLoads[5] = {MemOp::LDR_B, MemOp::LDR_H, MemOp::LDR_S, MemOp::LDR_D, MemOp::LDR_Q};
-  access(e, kLoads[size], size, e.def_vec(op), p);
+  access(e, kLoads[size], e.def_vec(op), where);
   if (e.ordered()) e.a.dmb(a64::Barrier::ISHLD);
 }
 
 void emit_StoreVec(Emitter& e, const Op& op) {
   const uint8_t size = size_log2(op.width);
   const Vec value = e.use_vec(op.c);
-  const Place p = place(e, op, size);
+  const Address where = place(e, op, size);
   static constexpr MemOp kStores[5] = {MemOp::STR_B, MemOp::STR_H, MemOp::STR_S, MemOp::STR_D, MemOp::STR_Q};
   if (e.ordered()) e.a.dmb(a64::Barrier::ISH);
-  access(e, kStores[size], size, value, p);
+  access(e, kStores[size], value, where);
 }
 
 void emit_Prefetch(Emitter& e, const Op& op) {

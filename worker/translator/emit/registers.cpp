@@ -189,11 +189,6 @@ a64::Gpr Emitter::use_elsewhere(ValueId value) {
   __builtin_trap();  // the verifier excludes a use before the definition
 }
 
-a64::Gpr Emitter::use_or_zero(ValueId value) {
-  if (is_constant(value) && ops_[value].where == Where::kConst && constant(value) == 0) return a64::kZr;
-  return use(value);
-}
-
 a64::Vec Emitter::use_vec(ValueId value) {
   Op& v = ops_[value];
   switch (v.where) {
@@ -347,21 +342,24 @@ void Emitter::hold_in(a64::Gpr reg) {
 
 a64::Gpr Emitter::def(const Op& op) {
   if ((ir::traits(op.code) & (ir::kEarlyClobber | ir::kTied)) != 0) return def_special(op);
+  const uint16_t id = current_;
+  Op& result = ops_[id];
   if (gives_pf_alone(op)) {
-    ops_[current_].where = Where::kPf;
+    result.where = Where::kPf;
     return kPfHome;
   }
-  if (op.home == 0xff) {
+  const uint8_t home = op.home;
+  if (home == 0xff) {
     free_dying_operands(op);
     const a64::Gpr reg = allocate();
     hold_in(reg);
     return reg;
   }
-  if (offsets_ != 0 || home_[op.home] != kNoValue) leave_home_to(op);
-  home_[op.home] = current_;
-  ops_[current_].where = Where::kHome;
-  ops_[current_].reg = op.home;
-  return gpr_home(op.home);
+  if (offsets_ != 0 || home_[home] != kNoValue) leave_home_to(op);
+  home_[home] = id;
+  result.where = Where::kHome;
+  result.reg = home;
+  return gpr_home(home);
 }
 
 // The result of `op` is about to go to its home: what is there and is still read moves away.
