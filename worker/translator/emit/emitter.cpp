@@ -56,7 +56,7 @@ void Emitter::note_instruction(uint16_t instruction) {
   out_.starts.push_back({a.offset(), instruction});
 }
 
-inline void Emitter::finish_op(const Op& op) {
+[[gnu::always_inline]] inline void Emitter::finish_op(const Op& op) {
   if (!op.sunk) {
     drop_read(op.a);
     drop_read(op.b);
@@ -114,18 +114,22 @@ void Emitter::emit_block(int index) {
     }
     current_ = static_cast<uint16_t>(i);
     pinned_int_ = pinned_vec_ = 0;
-    // A comparison of floating-point numbers has PF and AF in NZCV, too: they move before something else goes there.
-    constexpr ir::FlagMask kRaw = ir::kP | ir::kA;
-    if (flag_form_ == FlagForm::kFloat && (op.flags_def & ir::kNzcv) != 0 &&
-        (op.flags_live & ~op.flags_def & kRaw) != 0) {
-      make_canonical();
+    const ir::RawNeed pf = op.pf, af = op.af;
+    const bool raw = pf != ir::RawNeed::kNone || af != ir::RawNeed::kNone;
+    if (flag_form_ == FlagForm::kFloat) [[unlikely]]
+      before_float_form_goes(op, raw);
+    if (!raw) {
+      kEmit[static_cast<unsigned>(op.code)](*this, op);
+      finish_op(op);
+    } else {
+      if (af == ir::RawNeed::kAtOnce) load_af_before(op);
+      // Neither the result nor NZCV may be wanted when PF is that of an operand.
+      if (op.uses != 0 || (wanted(op) & ir::kNzcv) != 0) kEmit[static_cast<unsigned>(op.code)](*this, op);
+      finish_op(op);
+      if (pf == ir::RawNeed::kAtOnce) load_pf_after(op);
+      if (pf == ir::RawNeed::kAtEdges) sunk_pf_ = pf_value(op, static_cast<ValueId>(i));
+      if (af == ir::RawNeed::kAtEdges) sunk_af_ = static_cast<uint16_t>(i);
     }
-    const bool raw = op.pf != ir::RawNeed::kNone || op.af != ir::RawNeed::kNone;
-    if (raw) before_raw_flags(op);
-    // Neither the result nor NZCV may be wanted when PF is that of an operand.
-    if (!raw || op.uses != 0 || (wanted(op) & ir::kNzcv) != 0) kEmit[static_cast<unsigned>(op.code)](*this, op);
-    finish_op(op);
-    if (raw) after_raw_flags(op);
     if (op.writes_home) {
       if (op.where != Where::kHome || op.reg != op.home) {
         pinned_int_ = 0;

@@ -264,8 +264,9 @@ class Emitter : private IntegerTables, private VectorTables {
   static bool gives_pf_alone(const ir::Op& op) {
     return op.uses == 1 && op.pf == ir::RawNeed::kAtOnce && (op.aux2 & ir::kPfOfResult) != 0;
   }
-  void before_raw_flags(const ir::Op& op);
-  void after_raw_flags(const ir::Op& op);
+  void before_float_form_goes(const ir::Op& op, bool names_raw);
+  void load_af_before(const ir::Op& op);
+  void load_pf_after(const ir::Op& op);
   void leave_float_form(const ir::Op& op);
   void load_af(const ir::AfSource& af);
   void load_pf(ir::ValueId value);

@@ -267,11 +267,15 @@ void Emitter::load_af(const ir::AfSource& af) {
   }
 }
 
+// A comparison of floating-point numbers has PF and AF in NZCV, too: they move before something else goes there.
+void Emitter::before_float_form_goes(const Op& op, bool names_raw) {
+  constexpr ir::FlagMask kRaw = ir::kP | ir::kA;
+  if ((op.flags_def & ir::kNzcv) != 0 && (op.flags_live & ~op.flags_def & kRaw) != 0) make_canonical();
+  if (names_raw) leave_float_form(op);
+}
+
 // AF that is wanted at once comes before the operation, whose result may take the place of an operand.
-void Emitter::before_raw_flags(const Op& op) {
-  leave_float_form(op);
-  pf_taken_ = false;
-  if (op.af != ir::RawNeed::kAtOnce) return;
+void Emitter::load_af_before(const Op& op) {
   const ir::AfSource af = af_source(op);
   load_af(af);
   drop_read(af.a);
@@ -279,16 +283,12 @@ void Emitter::before_raw_flags(const Op& op) {
   pinned_int_ = 0;
 }
 
-void Emitter::after_raw_flags(const Op& op) {
+void Emitter::load_pf_after(const Op& op) {
   const ir::ValueId pf = pf_value(op, current_);
-  if (op.pf == ir::RawNeed::kAtEdges) {
-    sunk_pf_ = pf;
-  } else if (op.pf == ir::RawNeed::kAtOnce) {
-    if (!pf_taken_) load_pf(pf);
-    sunk_pf_ = kNoValue;
-    drop_read(pf);
-  }
-  if (op.af == ir::RawNeed::kAtEdges) sunk_af_ = current_;
+  if (!pf_taken_) load_pf(pf);
+  pf_taken_ = false;
+  sunk_pf_ = kNoValue;
+  drop_read(pf);
 }
 
 void emit_SetPf(Emitter& e, const Op& op) {
