@@ -294,11 +294,10 @@ class Emitter : private IntegerTables, private VectorTables {
   void release(ir::ValueId value);
   a64::Gpr allocate();
   a64::Vec allocate_vec();
+  // Temporaries, that is: the result may take one of them.
   void free_dying_operands(const ir::Op& op) {
     const auto free_if_dying = [&](ir::ValueId value) {
-      if (value == ir::kNoValue) return;
-      ir::Op& v = ops_[value];
-      if (v.where != Where::kNowhere && v.uses == occurrences(op, value)) release(value, v);
+      if (ops_[value].where == Where::kTemp && ops_[value].uses == occurrences(op, value)) release(value);
     };
     free_if_dying(op.a);
     free_if_dying(op.b);

@@ -39,35 +39,26 @@ uint32_t spill_offset(unsigned slot) { return static_cast<uint32_t>(offsetof(Gue
 
 void Emitter::release(ValueId value) {
   Op& v = ops_[value];
-  const bool vec = is_vec(value);
-  switch (v.where) {
-    case Where::kTemp:
-      if (vec) {
-        free_vec_ |= 1u << v.reg;
-        vec_temp_[v.reg] = kNoValue;
-      } else {
-        if (v.reg >= kIntTemps) break;  // def_in_pf
-        free_int_ |= 1u << v.reg;
-        temp_[v.reg] = kNoValue;
-      }
-      break;
-    case Where::kHome:
-      if (vec) {
-        if (vec_home_[v.reg] == value) vec_home_[v.reg] = kNoValue;
-      } else if (home_[v.reg] == value) {
-        home_[v.reg] = kNoValue;
-      }
-      break;
-    case Where::kSpill:
-      (vec ? vec_spill_[v.reg] : spill_[v.reg]) = kNoValue;
-      break;
-    case Where::kOffset:
-      --offsets_;
-      break;
-    default:
-      break;
-  }
+  const Where where = v.where;
   v.where = Where::kNowhere;
+  const unsigned reg = v.reg;
+  if (where == Where::kTemp) {
+    // Integer and vector temporaries have different numbers; PF's home (def_in_pf) is neither.
+    if (reg < kIntTemps) {
+      free_int_ |= 1u << reg;
+      temp_[reg] = kNoValue;
+    } else if (reg < kFirstVecTemp + kVecTemps) {
+      free_vec_ |= 1u << reg;
+      vec_temp_[reg] = kNoValue;
+    }
+  } else if (where == Where::kHome) {
+    std::array<ValueId, 16>& homes = is_vec(value) ? vec_home_ : home_;
+    if (homes[reg] == value) homes[reg] = kNoValue;
+  } else if (where == Where::kSpill) {
+    (is_vec(value) ? vec_spill_[reg] : spill_[reg]) = kNoValue;
+  } else if (where == Where::kOffset) {
+    --offsets_;
+  }
 }
 
 a64::Gpr Emitter::allocate() {
