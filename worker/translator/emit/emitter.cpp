@@ -109,6 +109,12 @@ void Emitter::emit_block(int index) {
         }
       } else if (op.code == Opcode::kConst || op.code == Opcode::kGuestAddress) {
         op.where = Where::kConst;
+        if (op.writes_home) {
+          current_ = static_cast<uint16_t>(i);
+          pinned_int_ = 0;
+          move_to_home(static_cast<ValueId>(i), op.home);
+          drop_read(static_cast<ValueId>(i));
+        }
         continue;
       }
     }

@@ -118,8 +118,7 @@ void Builder::set_gpr(unsigned reg, ValueId value) {
   unseen_ |= bit;
   gpr_[reg] = value;
   const std::size_t next = ops_.size();
-  if (Op& last = ops_[next - 1];
-      value == next - 1 && !last.writes_home && (traits(last.code) & kGuestRegister) == 0) {
+  if (Op& last = ops_[next - 1]; value == next - 1 && !last.writes_home && last.code != Opcode::kGetGpr) {
     last.writes_home = true;
     last.home = static_cast<uint8_t>(reg);
     unseen_write_[reg] = value;

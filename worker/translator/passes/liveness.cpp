@@ -172,6 +172,9 @@ FlagMask walk_block(Region& region, const Block& block, FlagMask exit_flags) {
         gprs.add(ops, op);
       } else if (op.code == Opcode::kSetVec) {
         vectors.add(ops, op);
+      } else if (op.writes_home) {
+        gprs.cancel(op.home);
+        ++op.uses;
       } else if (op.uses == 0) {
         op.dead = true;
       } else if (op.code == Opcode::kGetGpr) {
