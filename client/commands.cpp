@@ -167,7 +167,7 @@ constexpr Command kCommands[] = {
      "What phybin-maintenance.timer has run each week. Running programs are not disturbed.\n\n"
      "Images are removed when they are damaged, when another build of the translator made them, when nobody used\n"
      "them for --older-than, and when nobody used them for a week and their program or library has changed or is\n"
-     "gone. This needs root or the group phybin.\n\n"
+     "gone. This needs root or the group phybin. Images whose file system does not answer within 10 seconds stay.\n\n"
      "Folders /tmp/phybin-jit-* that translators left behind are removed unless a process uses them, a lock is\n"
      "held on anything in them, something in them changed lately, or they hold another user's files or another\n"
      "file system. Root cleans up after everybody, others after themselves.\n\n"

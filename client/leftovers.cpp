@@ -69,7 +69,8 @@ int64_t mount_of(int folder) {
 // One folder of them, opened.
 class Candidate {
  public:
-  Candidate(Descriptor folder, const struct stat& status) : folder_(std::move(folder)), owner_(status.st_uid) {
+  Candidate(Descriptor folder, const struct stat& status, const LeftoverAlive& alive)
+      : folder_(std::move(folder)), owner_(status.st_uid), alive_(alive) {
     mount_ = mount_of(folder_.get());
     note(status);
   }
@@ -110,6 +111,7 @@ class Candidate {
 
   Descriptor folder_;
   uid_t owner_;
+  const LeftoverAlive& alive_;
   int64_t mount_ = -1;
   time_t changed_ = 0;
   std::set<FileId> files_;
@@ -120,6 +122,7 @@ bool Candidate::examine(int folder, unsigned depth) {
   if (depth > kMaxDepth) return stay("folders are nested deeper than " + std::to_string(kMaxDepth));
   if (!list_names(folder, names)) return stay(strerror(errno));
   for (const std::string& name : names) {
+    alive_();
     struct stat status {};
     if (fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return stay(name + ": " + strerror(errno));
     if (status.st_uid != owner_) return stay(name + " in it belongs to another user");
@@ -139,6 +142,7 @@ bool Candidate::empty(int folder, unsigned depth) {
   if (depth > kMaxDepth) return stay("folders are nested deeper than " + std::to_string(kMaxDepth));
   if (!list_names(folder, names)) return stay(strerror(errno));
   for (const std::string& name : names) {
+    alive_();
     // What was examined may have been replaced meanwhile, so everything is looked at again.
     struct stat status {};
     if (fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
@@ -176,7 +180,7 @@ std::string reason_to_stay(const Candidate& candidate, const LeftoverRules& rule
 }
 
 void clean_one(int parent, const std::string& parent_path, const LeftoverRules& rules, const LiveFiles& live,
-               Leftover& result) {
+               const LeftoverAlive& alive, Leftover& result) {
   Descriptor folder = open_folder(parent, result.name.c_str());
   struct stat status {};
   if (!folder || fstat(folder.get(), &status) != 0) {
@@ -191,7 +195,7 @@ void clean_one(int parent, const std::string& parent_path, const LeftoverRules& 
     result.reason = "another file system";
     return;
   }
-  Candidate candidate(std::move(folder), status);
+  Candidate candidate(std::move(folder), status, alive);
   if (!candidate.examine()) {
     result.reason = candidate.reason;
     return;
@@ -216,7 +220,7 @@ void clean_one(int parent, const std::string& parent_path, const LeftoverRules& 
 }  // namespace
 
 std::vector<Leftover> clean_leftovers(const LeftoverRules& rules, const LeftoverProgress& progress,
-                                      std::string& problem) {
+                                      const LeftoverAlive& alive, std::string& problem) {
   std::vector<Leftover> results;
   // The folder itself is the administrator's, and may be a link.
   const std::unique_ptr<char, decltype(&free)> real(realpath(rules.folder.c_str(), nullptr), &free);
@@ -230,12 +234,12 @@ std::vector<Leftover> clean_leftovers(const LeftoverRules& rules, const Leftover
   if (names.empty()) return results;
   std::sort(names.begin(), names.end());
   // Folders that are made after this look are too young to be removed.
-  const LiveFiles live;
+  const LiveFiles live(alive);
   for (const std::string& name : names) {
     progress(results.size(), names.size(), name);
     Leftover& result = results.emplace_back();
     result.name = name;
-    clean_one(parent.get(), real.get(), rules, live, result);
+    clean_one(parent.get(), real.get(), rules, live, alive, result);
   }
   return results;
 }

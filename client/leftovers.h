@@ -30,9 +30,12 @@ struct Leftover {
 // Called before each folder is looked at.
 using LeftoverProgress = std::function<void(uint64_t done, uint64_t total, const std::string& name)>;
 
+// Called while something goes on within one folder.
+using LeftoverAlive = std::function<void()>;
+
 // Looks at all, removes those that nobody uses. Root cleans up after everybody, others after themselves. `problem`:
 // the folder itself cannot be read; empty otherwise.
 std::vector<Leftover> clean_leftovers(const LeftoverRules& rules, const LeftoverProgress& progress,
-                                      std::string& problem);
+                                      const LeftoverAlive& alive, std::string& problem);
 
 }  // namespace phybin::client

@@ -20,7 +20,7 @@ namespace {
 
 const HostTree kMachine{std::string()};
 
-// What /proc/PID/fd/N and its like lead to. The file system is not asked anew: a dead one would never answer.
+// What /proc/PID/fd/N and its like lead to. The file system is asked as little as possible: a dead one never answers.
 bool identify(const std::string& path, FileId& id) {
   struct statx status {};
   if (statx(AT_FDCWD, path.c_str(), AT_STATX_DONT_SYNC, STATX_INO, &status) != 0) return false;
@@ -41,10 +41,12 @@ bool is_below(const std::string& path, const std::string& folder) {
 
 }  // namespace
 
-LiveFiles::LiveFiles() {
+LiveFiles::LiveFiles(const std::function<void()>& alive) {
   for (const std::string& name : kMachine.list("/proc")) {
     const std::optional<uint64_t> pid = parse_number(name);
-    if (pid && static_cast<pid_t>(*pid) != getpid()) read_process(static_cast<pid_t>(*pid));
+    if (!pid || static_cast<pid_t>(*pid) == getpid()) continue;
+    alive();
+    read_process(static_cast<pid_t>(*pid));
   }
   read_locks();
 }

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <set>
 #include <string>
 #include <utility>
@@ -16,7 +17,8 @@ using FileId = std::pair<dev_t, ino_t>;
 // Taken once; processes go on.
 class LiveFiles {
  public:
-  LiveFiles();  // reads all of /proc
+  // Reads all of /proc, and calls alive() before each process. A file of a dead server can stop it.
+  explicit LiveFiles(const std::function<void()>& alive);
 
   // A descriptor, a working or root directory, an executable, a mapping or a lock of some process is one of these
   // files, or is the folder `path` or below it. Says whose: "process 123", "a lock", or an empty string.

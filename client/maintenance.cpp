@@ -3,10 +3,13 @@
 //
 // What runs is not disturbed: workers keep the images that they have mapped, and an image that was removed without
 // need is made again.
+#include <chrono>
 #include <ctime>
 #include <map>
+#include <optional>
 
 #include "client/age.h"
+#include "client/bounded.h"
 #include "client/commands.h"
 #include "client/connection.h"
 #include "client/format.h"
@@ -22,6 +25,8 @@ namespace {
 constexpr uint64_t kStaleSeconds = 7 * 86400;
 // Ids in a request, so that it fits into a message.
 constexpr size_t kIdsAtOnce = 2000;
+// For one file in a folder that is removed, or one process.
+constexpr auto kLeftoverPatience = std::chrono::seconds(20);
 
 struct Plan {
   uint64_t image_age = 90 * 86400;  // seconds
@@ -41,7 +46,7 @@ struct ImageWork {
   std::map<std::string, uint64_t> causes;
 };
 
-Cause cause_of(const Json& image, const Json& build, uint64_t age_limit, std::map<std::string, ModuleState>& known) {
+Cause cause_of(const Json& image, const Json& build, uint64_t age_limit, ModuleStates& states) {
   const auto now = static_cast<uint64_t>(time(nullptr));
   const uint64_t used = std::max(number(image, "used_at"), number(image, "created_at"));
   const uint64_t unused = now > used ? now - used : 0;
@@ -49,12 +54,14 @@ Cause cause_of(const Json& image, const Json& build, uint64_t age_limit, std::ma
   if (build.is_string() && member(image, "translator_build") != build) return Cause::kBuild;
   if (unused >= age_limit) return Cause::kAge;
   if (unused < kStaleSeconds) return Cause::kNone;
-  const std::string path = text(image, "module"), digest = text(image, "module_sha256");
-  const auto [found, fresh] = known.emplace(path + "\n" + digest, ModuleState::kUnknown);
-  if (fresh) found->second = module_state(path, digest, number(image, "created_at"));
-  if (found->second == ModuleState::kGone) return Cause::kGone;
-  if (found->second == ModuleState::kChanged) return Cause::kChanged;
-  return Cause::kNone;
+  switch (states.state_of(text(image, "module"), text(image, "module_sha256"), number(image, "created_at"))) {
+    case ModuleState::kGone:
+      return Cause::kGone;
+    case ModuleState::kChanged:
+      return Cause::kChanged;
+    default:
+      return Cause::kNone;
+  }
 }
 
 // False: the daemon refused or is gone.
@@ -85,14 +92,14 @@ bool purge(Connection& connection, const Plan& plan, ImageWork& work) {
   if (!ask(connection, {{"request", "cache-list"}}, work, list)) return false;
   const Json& images = member(list, "images");
   const Json& build = member(status, "translator_build");
-  std::map<std::string, ModuleState> known;
+  ModuleStates states;
   std::vector<Json> requests;
   uint64_t done = 0;
   {
     Progress progress("looking at image");
     for (const Json& image : images) {
       progress.show(done++, images.size(), text(image, "module"));
-      const Cause cause = cause_of(image, build, plan.image_age, known);
+      const Cause cause = cause_of(image, build, plan.image_age, states);
       if (cause == Cause::kNone) continue;
       ++work.causes[kCauseNames[static_cast<size_t>(cause)]];
       if (plan.leftovers.dry_run) {
@@ -144,14 +151,14 @@ void print_images(const ImageWork& work, bool dry_run) {
         format_bytes(work.removed_bytes) + causes + "\n");
 }
 
-void print_leftovers(const std::vector<Leftover>& leftovers, const LeftoverRules& rules) {
+void print_leftovers(const Json& leftovers, const LeftoverRules& rules) {
   uint64_t removed = 0, bytes = 0;
-  for (const Leftover& leftover : leftovers) {
-    if (leftover.removed) {
+  for (const Json& leftover : leftovers) {
+    if (flag(leftover, "removed")) {
       ++removed;
-      bytes += leftover.bytes;
+      bytes += number(leftover, "bytes");
     } else {
-      print(printable(rules.folder + "/" + leftover.name) + " stays: " + printable(leftover.reason) + "\n");
+      print(printable(rules.folder) + "/" + text(leftover, "name") + " stays: " + text(leftover, "reason") + "\n");
     }
   }
   print(std::to_string(removed) +
@@ -168,6 +175,9 @@ Json to_json(const ImageWork& work) {
           {"causes", work.causes}};
 }
 
+// Names of files need not be UTF-8.
+std::string dump(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
 Json to_json(const std::vector<Leftover>& leftovers) {
   Json list = Json::array();
   for (const Leftover& leftover : leftovers) {
@@ -179,6 +189,34 @@ Json to_json(const std::vector<Leftover>& leftovers) {
                     {"bytes", leftover.bytes}});
   }
   return list;
+}
+
+// As JSON; `problem` as of clean_leftovers(). A process may use a file of a dead server, and then not even the look
+// at it comes back.
+Json clean_bounded(const LeftoverRules& rules, std::string& problem) {
+  Progress progress("looking at folder");
+  const std::optional<std::string> answer = run_bounded(
+      kLeftoverPatience,
+      [&](const Tell& tell) {
+        std::string found;
+        const auto leftovers = clean_leftovers(
+            rules,
+            [&](uint64_t done, uint64_t total, const std::string& name) {
+              tell(dump({{"done", done}, {"total", total}, {"name", name}}));
+            },
+            [&] { tell({}); }, found);
+        return dump({{"leftovers", to_json(leftovers)}, {"problem", found}});
+      },
+      [&](const std::string& told) {
+        if (told.empty()) return;
+        const Json state = Json::parse(told, nullptr, false);
+        progress.show(number(state, "done"), number(state, "total"), text(state, "name"));
+      });
+  const Json result = Json::parse(answer.value_or(""), nullptr, false);
+  problem = answer ? text(result, "problem")
+                   : rules.folder + ": looking at it, and at what processes use, takes too long: not cleaned up";
+  const Json& leftovers = member(result, "leftovers");
+  return leftovers.is_array() ? leftovers : Json::array();
 }
 
 // The value of an option that is an age; false if it is none.
@@ -205,17 +243,11 @@ int run_maintenance(const Arguments& arguments) {
   const bool images = !arguments.has("--tmp-only");
   if (images) work = work_on_images(arguments, plan);
   std::string problem;
-  std::vector<Leftover> leftovers;
-  {
-    Progress progress("looking at folder");
-    leftovers = clean_leftovers(
-        plan.leftovers,
-        [&](uint64_t done, uint64_t total, const std::string& name) { progress.show(done, total, name); }, problem);
-  }
+  const Json leftovers = clean_bounded(plan.leftovers, problem);
   bool failed = !problem.empty();
-  for (const Leftover& leftover : leftovers) failed |= leftover.failed;
+  for (const Json& leftover : leftovers) failed |= flag(leftover, "failed");
   if (arguments.has("--json")) {
-    Json answer{{"dry_run", plan.leftovers.dry_run}, {"leftovers", to_json(leftovers)}};
+    Json answer{{"dry_run", plan.leftovers.dry_run}, {"leftovers", leftovers}};
     answer["images"] = images ? to_json(work) : Json(nullptr);
     print_json(answer);
   } else {

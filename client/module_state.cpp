@@ -7,13 +7,25 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <functional>
+#include <optional>
 #include <vector>
 
+#include "client/bounded.h"
 #include "client/connection.h"
 #include "client/digest.h"
 
 namespace phybin::client {
 namespace {
+
+using namespace std::chrono_literals;
+
+// A file whose server does not even answer for so long is not worth waiting for, nor are the others in its folder.
+constexpr auto kPatience = 10s;
+// When there are so many of those, no further file is looked at: images have other limits, and the next maintenance
+// sees more.
+constexpr size_t kMaxSilent = 12;
 
 // Services see empty folders in place of homes, and what is not mounted looks empty too: an empty folder says nothing
 // of what is missing in it.
@@ -29,10 +41,9 @@ bool shows_something(const std::string& folder) {
   return any;
 }
 
-}  // namespace
-
-ModuleState module_state(const std::string& path, const std::string& digest, uint64_t since) {
-  if (!path.starts_with("/")) return ModuleState::kUnknown;
+// Calls alive() while it reads.
+ModuleState look(const std::string& path, const std::string& digest, uint64_t since,
+                 const std::function<void()>& alive) {
   // The path is a user's, and may lead to a device by now, which must not be opened: first it is only found.
   const Descriptor place(open(path.c_str(), O_PATH | O_CLOEXEC));
   if (!place) {
@@ -51,9 +62,29 @@ ModuleState module_state(const std::string& path, const std::string& digest, uin
   ssize_t got;
   while ((got = read(file.get(), buffer.data(), buffer.size())) > 0) {
     hash.add(buffer.data(), static_cast<size_t>(got));
+    alive();
   }
   if (got < 0) return ModuleState::kUnknown;
   return hash.finish() == digest ? ModuleState::kSame : ModuleState::kChanged;
+}
+
+}  // namespace
+
+ModuleState ModuleStates::state_of(const std::string& path, const std::string& digest, uint64_t since) {
+  if (!path.starts_with("/")) return ModuleState::kUnknown;
+  const auto [found, fresh] = known_.emplace(path + "\n" + digest, ModuleState::kUnknown);
+  if (!fresh) return found->second;
+  const std::string folder = path.substr(0, path.rfind('/') + 1);
+  if (silent_.size() >= kMaxSilent || silent_.contains(folder)) return ModuleState::kUnknown;
+  const std::optional<std::string> answer = run_bounded(kPatience, [&](const Tell& tell) {
+    return std::string(1, static_cast<char>(look(path, digest, since, [&] { tell({}); })));
+  });
+  if (answer && answer->size() == 1) {
+    found->second = static_cast<ModuleState>((*answer)[0]);
+  } else {
+    silent_.insert(folder);
+  }
+  return found->second;
 }
 
 }  // namespace phybin::client

@@ -15,6 +15,7 @@ import unittest
 from pathlib import Path
 
 from cache_test import Cache
+from hanging_files import HangingFiles
 from phybind import PHYBINCTL
 from policy_test import ALICE, AS_OTHERS, BOB
 
@@ -133,6 +134,17 @@ class Images(Maintenance):
         self.assertEqual(answer["causes"], {"module_changed": 2, "module_gone": 1, "other_build": 1, "unused": 1})
         self.assertEqual((answer["removed"], answer["removed_bytes"], answer["verified"]), (5, 5000, 13))
         self.assertEqual(daemon.names()[0], "cache-verify")
+
+    @unittest.skipUnless(os.geteuid() == 0 and os.path.exists("/dev/fuse"), "needs root and FUSE")
+    def test_file_system_that_does_not_answer(self):
+        with HangingFiles(self.folder / "hanging") as hanging:
+            images = [self.image(1, hanging.file, b"old"), self.image(2, hanging.folder / "other", b"old"),
+                      self.image(3, self.folder / "gone", b"old")]
+            began = time.monotonic()
+            answer, left, _ = self.maintain(images)
+            self.assertLess(time.monotonic() - began, 60)
+        self.assertEqual(left, [1, 2])
+        self.assertEqual(answer["causes"], {"module_gone": 1})
 
     def test_age_is_an_option(self):
         same = self.file("same")
@@ -284,6 +296,21 @@ class Leftovers(Maintenance):
             for name in os.listdir(self.tmp):
                 path = self.tmp / name
                 path.unlink() if path.is_symlink() else shutil.rmtree(path)
+
+    @unittest.skipUnless(os.geteuid() == 0 and os.path.exists("/dev/fuse"), "needs root and FUSE")
+    def test_file_system_that_does_not_answer(self):
+        folder = self.folder_of("phybin-jit-1")
+        with HangingFiles(folder / "mount") as hanging:
+            reader = subprocess.Popen(["cat", hanging.file], stderr=subprocess.DEVNULL)
+            time.sleep(1)  # once it is open, nothing is answered
+            began = time.monotonic()
+            run = self.run_ctl("--tmp-only", "--tmp-older-than=0s")
+            self.assertLess(time.monotonic() - began, 100)
+            self.assertEqual(run.returncode, 1)
+            self.assertIn("takes too long", run.stderr)
+        reader.wait()
+        self.assertTrue((folder / "code").exists())
+        self.assertEqual(self.clean(), {"phybin-jit-1": None})
 
     def test_nested_too_deeply(self):
         path = self.tmp / "phybin-jit-1"
