@@ -24,6 +24,8 @@ class FlatArray {
     if (storage_.size() - size_ < count) [[unlikely]]
       storage_.resize(2 * (size_ + count));
   }
+  // How many elements there is room for, with those that are there.
+  std::size_t capacity() const { return storage_.size(); }
   T* add_in_room() { return storage_.data() + size_++; }
   T& emplace_back() { return *add() = T{}; }
   void push_back(const T& value) {

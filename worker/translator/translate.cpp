@@ -129,21 +129,17 @@ class Discovery {
   // there, or goes on in what has been decoded. `pc` is behind the last instruction then.
   Flow decode_block(uint64_t& pc, uint16_t* slot, uint8_t marks) {
     const CodeWindow window = input_.window;
+    const uint64_t end = window.start + window.size;
     std::size_t count = instructions_.size();
     Decoded* d = instructions_.data() + count;
     uint64_t at = pc;
     Flow flow = Flow::kEnd;
     for (;;) {
-      const uint64_t offset = at - window.start;
-      if (offset >= window.size) {
-        flow = Flow::kEnd;
-        break;
-      }
       d->address = at;
       d->marks = marks;
-      const DecodeStatus status = decode::decode(window.bytes + offset, window.size - offset, at, d->in);
+      const DecodeStatus status = decode::decode(window.bytes + (at - window.start), end - at, at, d->in);
       if (status != DecodeStatus::kOk) [[unlikely]] {
-        flow = Flow::kEnd;
+        flow = Flow::kEnd;  // at the end of the window, too
         if (status == DecodeStatus::kOutOfBytes && at != input_.pc) break;
         d->in = Instruction{};
         d->in.length = 1;
@@ -211,8 +207,9 @@ std::size_t lift_block(const TranslateInput& input, const Decoded* decoded, std:
                        ir::Builder& builder, lift::AlignmentFacts& alignment) {
   std::size_t i = first;
   const Decoded* d = decoded + i;
+  ir::GuestInstruction* instruction = region.instructions.data() + i;
   do {
-    region.instructions[i] = {d->address, d->in.length};
+    *instruction++ = {d->address, d->in.length};
     builder.begin_instruction(static_cast<uint16_t>(i++));
     lift::Lifter lifter{builder, alignment, d->in, d->address, input.options, input.host};
     if ((d->marks & kThrough) != 0) {

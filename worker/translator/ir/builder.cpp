@@ -79,10 +79,9 @@ void index_blocks(Region& region) {
 }
 
 void Builder::begin_block(uint64_t address) {
-  Block block;
+  Block& block = region_.blocks.emplace_back();
   block.address = address;
-  block.first = static_cast<uint16_t>(ops_.size());
-  region_.blocks.push_back(block);
+  block.first = static_cast<uint16_t>(size_);
   forget_registers();
   unseen_ = 0;
   ended_ = false;
@@ -90,8 +89,15 @@ void Builder::begin_block(uint64_t address) {
 
 void Builder::end_block(uint64_t fallthrough) {
   region_.blocks.back().fallthrough = fallthrough;
-  region_.blocks.back().last = static_cast<uint16_t>(ops_.size());
+  region_.blocks.back().last = static_cast<uint16_t>(size_);
   ended_ = true;
+}
+
+void Builder::make_room() {
+  region_.ops.set_size(size_);
+  region_.ops.make_room(kMostOps);
+  ops_ = region_.ops.data();
+  most_ = region_.ops.capacity() - kMostOps;
 }
 
 void Builder::forget_registers() {
@@ -117,7 +123,7 @@ void Builder::set_gpr(unsigned reg, ValueId value) {
   }
   unseen_ |= bit;
   gpr_[reg] = value;
-  const std::size_t next = ops_.size();
+  const std::size_t next = size_;
   if (Op& last = ops_[next - 1]; value == next - 1 && !last.writes_home && last.code != Opcode::kGetGpr) {
     last.writes_home = true;
     last.home = static_cast<uint8_t>(reg);
@@ -143,7 +149,7 @@ void Builder::set_vec(unsigned reg, ValueId value) {
 
 ValueId Builder::find(Opcode code, ValueId a, ValueId b, int64_t imm, uint8_t aux) const {
   constexpr std::size_t kReach = 48;  // a value that is kept longer costs more in registers than it saves
-  std::size_t i = ops_.size();
+  std::size_t i = size_;
   const std::size_t stop = i > a + kReach ? i - kReach : std::size_t{a} + 1;
   while (i-- > stop) {
     const Op& o = ops_[i];

@@ -22,15 +22,21 @@ struct Operands {
 
 class Builder {
  public:
-  explicit Builder(Region& region) : ops_(region.ops), region_(region) {
-    ops_.make_room(kMostOps);
-    if (ops_.empty()) *ops_.add() = Op{};
+  // The length of Region::ops is right when the builder is gone.
+  explicit Builder(Region& region) : region_(region) {
+    if (region.ops.empty()) *region.ops.add() = Op{};
+    size_ = region.ops.size();
+    make_room();
   }
+  ~Builder() { region_.ops.set_size(size_); }
+  Builder(const Builder&) = delete;
+  Builder& operator=(const Builder&) = delete;
 
   void begin_block(uint64_t address);
   void end_block(uint64_t fallthrough);
   void begin_instruction(uint16_t index) {
-    ops_.make_room(kMostOps);
+    if (size_ > most_) [[unlikely]]
+      make_room();
     instruction_bits_ = uint64_t{index} << 48;
   }
 
@@ -43,8 +49,8 @@ class Builder {
                   offsetof(Op, flags_def) == 5 && offsetof(Op, a) == 8 && offsetof(Op, b) == 10 &&
                   offsetof(Op, c) == 12 && offsetof(Op, instruction) == 14 && offsetof(Op, uses) == 16 &&
                   offsetof(Op, home) == 18 && offsetof(Op, where) == 20 && offsetof(Op, imm) == 24);
-    const auto id = static_cast<ValueId>(ops_.size());
-    auto* const words = reinterpret_cast<uint64_t*>(ops_.add_in_room());
+    const auto id = static_cast<ValueId>(size_);
+    auto* const words = reinterpret_cast<uint64_t*>(ops_ + size_++);
     words[0] = static_cast<uint64_t>(code) | uint64_t{width} << 16 | uint64_t{aux} << 24 | uint64_t{aux2} << 32 |
                uint64_t{flags_def} << 40;
     words[1] = uint64_t{a} | uint64_t{b} << 16 | uint64_t{c} << 32 | instruction_bits_;
@@ -61,7 +67,7 @@ class Builder {
     return op(code, width, a, kNoValue, kNoValue, imm, 0, 0, flags_def);
   }
   // The operation just appended, for what the calls above do not set.
-  Op& last_op() { return ops_.back(); }
+  Op& last_op() { return ops_[size_ - 1]; }
   const Op& at(ValueId value) const { return ops_[value]; }
 
   // The same pure operation if it was made already, not far back, and is still in reach; or kNoValue.
@@ -117,13 +123,17 @@ class Builder {
  private:
   void forget_registers();
   ValueId read_gpr(unsigned reg);
+  void make_room();
 
   // More than a lifter makes for one instruction, with what ends a block.
   static constexpr std::size_t kMostOps = 512;
 
-  FlatArray<Op>& ops_;
-  Region& region_;
+  // The operations in Region::ops; there is room for kMostOps more while there are at most `most_`.
+  Op* ops_ = nullptr;
+  std::size_t size_ = 0;
+  std::size_t most_ = 0;
   uint64_t instruction_bits_ = 0;  // Op::instruction in its place
+  Region& region_;
   bool ended_ = true;
   std::array<ValueId, 16> gpr_{};
   // SetGpr of each register in `unseen_`: nothing has been able to observe it yet.

@@ -27,7 +27,7 @@ Source source(Lifter& l, unsigned i) {
   return {l.read(i), 0};
 }
 
-AfKind af_kind(Opcode code, bool same_operands) {
+constexpr AfKind af_kind(Opcode code, bool same_operands) {
   switch (code) {
     case Opcode::kAdd:
       return same_operands ? AfKind::kZero : AfKind::kSum;
@@ -41,8 +41,8 @@ AfKind af_kind(Opcode code, bool same_operands) {
   }
 }
 
-// The operation with all its flags.
-ValueId with_flags(Lifter& l, Opcode code, uint8_t width, ValueId x, Source y) {
+// The operation with all its flags. Where `code` is known, so is most of what is written for it.
+[[gnu::always_inline]] inline ValueId with_flags(Lifter& l, Opcode code, uint8_t width, ValueId x, Source y) {
   const uint8_t raw = raw_flags(kPfOfResult, af_kind(code, x == y.value));
   const ValueId result = l.b.op_flags(code, width, x, y.value, y.imm, kAllFlags, raw);
   if (code == Opcode::kAdc || code == Opcode::kSbb) l.b.last_op().flags_use = ir::kC;
@@ -96,7 +96,8 @@ void locked(Lifter& l, Opcode code) {
   with_flags(l, code, width, old, {operand, 0});
 }
 
-void binary(Lifter& l, Opcode code) {
+template <Opcode code>
+void binary(Lifter& l) {
   const uint8_t width = l.width(0);
   if (l.is_memory(0)) {
     if (l.in.has_prefix(decode::kPrefixLock)) {
@@ -144,13 +145,13 @@ void step(Lifter& l, Opcode code, AtomicKind kind) {
 
 }  // namespace
 
-void lift_add(Lifter& l) { binary(l, Opcode::kAdd); }
-void lift_adc(Lifter& l) { binary(l, Opcode::kAdc); }
-void lift_sub(Lifter& l) { binary(l, Opcode::kSub); }
-void lift_sbb(Lifter& l) { binary(l, Opcode::kSbb); }
-void lift_and(Lifter& l) { binary(l, Opcode::kAnd); }
-void lift_or(Lifter& l) { binary(l, Opcode::kOr); }
-void lift_xor(Lifter& l) { binary(l, Opcode::kXor); }
+void lift_add(Lifter& l) { binary<Opcode::kAdd>(l); }
+void lift_adc(Lifter& l) { binary<Opcode::kAdc>(l); }
+void lift_sub(Lifter& l) { binary<Opcode::kSub>(l); }
+void lift_sbb(Lifter& l) { binary<Opcode::kSbb>(l); }
+void lift_and(Lifter& l) { binary<Opcode::kAnd>(l); }
+void lift_or(Lifter& l) { binary<Opcode::kOr>(l); }
+void lift_xor(Lifter& l) { binary<Opcode::kXor>(l); }
 
 void lift_cmp(Lifter& l) {
   const uint8_t width = l.width(0);

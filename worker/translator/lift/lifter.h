@@ -57,21 +57,49 @@ struct Lifter {
 
   // Integer operand i: registers as they are (bits above the width undefined, but for high byte registers), memory
   // zero-extended, immediates as constants.
-  ValueId read(unsigned i);
-  ValueId read_gpr(const decode::Operand& operand);
+  ValueId read(unsigned i) {
+    const decode::Operand& o = in.operands[i];
+    if (o.kind == decode::OperandKind::kMemory) return load_operand(static_cast<uint8_t>(o.size * 8));
+    if (o.kind == decode::OperandKind::kImmediate) return b.constant(in.imm);
+    return read_gpr(o);
+  }
+  ValueId read_gpr(const decode::Operand& operand) {
+    return operand.size == 1 ? read_byte_gpr(operand) : b.get_gpr(operand.reg);
+  }
   // The same for a register that the instruction will also write: looks through the zero extension of an earlier
   // write, which nobody needs then (`mov eax, ebx; add eax, ecx`).
   ValueId read_updated_gpr(const decode::Operand& operand);
   // Writes a register operand with x86 rules: 32 bits clear the upper half, 8 and 16 bits merge.
-  void write_gpr(const decode::Operand& operand, ValueId value);
-  void write_gpr(unsigned reg, uint8_t width_bits, ValueId value);
+  void write_gpr(const decode::Operand& operand, ValueId value) {
+    if (operand.size == 8)
+      b.set_gpr(operand.reg, value);
+    else if (operand.size == 4)
+      b.set_gpr(operand.reg, b.zero_extend_32(value));
+    else
+      write_part_of_gpr(operand, value);
+  }
+  void write_gpr(unsigned reg, uint8_t width_bits, ValueId value) {
+    write_gpr({decode::OperandKind::kGpr, static_cast<uint8_t>(reg), static_cast<uint8_t>(width_bits / 8)}, value);
+  }
   // Register or memory.
-  void write(unsigned i, ValueId value);
+  void write(unsigned i, ValueId value) {
+    const decode::Operand& o = in.operands[i];
+    if (o.kind == decode::OperandKind::kMemory)
+      store_operand(value, static_cast<uint8_t>(o.size * 8));
+    else
+      write_gpr(o, value);
+  }
 
   // A memory or register vector operand; `width_bits` as for load_vec when it is memory.
   ValueId read_vec(unsigned i, uint8_t width_bits);
 
   void trap(ir::TrapKind kind, int64_t imm = 0);
+
+ private:
+  ValueId load_operand(uint8_t width_bits);
+  void store_operand(ValueId value, uint8_t width_bits);
+  ValueId read_byte_gpr(const decode::Operand& operand);
+  void write_part_of_gpr(const decode::Operand& operand, ValueId value);
 };
 
 using LiftFunction = void (*)(Lifter&);

@@ -6,27 +6,37 @@ namespace phybin::lift {
 
 using decode::OperandKind;
 
-void lift_mov(Lifter& l) {
+namespace {
+
+// MOV from and to segment, control and debug registers.
+[[gnu::noinline, gnu::cold]] void move_system_register(Lifter& l) {
   const decode::Operand& to = l.operand(0);
   const decode::Operand& from = l.operand(1);
-  if (to.kind == OperandKind::kSegment || from.kind == OperandKind::kSegment) {
+  if (from.kind == OperandKind::kSegment) {
     // Reading gives the selectors that Linux has in 64-bit mode; loading one that is not null or these would fault.
-    if (from.kind == OperandKind::kSegment) {
-      static constexpr int64_t kSelectors[6] = {0, 0x33, 0x2b, 0, 0, 0};
-      const ValueId selector = l.b.constant(kSelectors[from.reg % 6]);
-      if (l.is_memory(0)) {
-        l.store(l.memory_address(), selector, 16);
-      } else {
-        l.write_gpr(to, selector);
-      }
-      return;
+    static constexpr int64_t kSelectors[6] = {0, 0x33, 0x2b, 0, 0, 0};
+    const ValueId selector = l.b.constant(kSelectors[from.reg % 6]);
+    if (l.is_memory(0)) {
+      l.store(l.memory_address(), selector, 16);
+    } else {
+      l.write_gpr(to, selector);
     }
+  } else if (to.kind == OperandKind::kSegment) {
     l.read(1);
-    return;
-  }
-  if (to.kind == OperandKind::kControl || from.kind == OperandKind::kControl || to.kind == OperandKind::kDebug ||
-      from.kind == OperandKind::kDebug) {
+  } else {
     l.trap(ir::TrapKind::kGeneralProtection);
+  }
+}
+
+constexpr unsigned bit_of(OperandKind kind) { return 1u << static_cast<unsigned>(kind); }
+
+}  // namespace
+
+void lift_mov(Lifter& l) {
+  constexpr unsigned kSystem =
+      bit_of(OperandKind::kSegment) | bit_of(OperandKind::kControl) | bit_of(OperandKind::kDebug);
+  if (((bit_of(l.operand(0).kind) | bit_of(l.operand(1).kind)) & kSystem) != 0) [[unlikely]] {
+    move_system_register(l);
     return;
   }
   const ValueId value = l.read(1);
