@@ -34,6 +34,20 @@ class Digest {
       add(s.is_adr);
     }
     for (const SlotPair& p : code.slot_pairs) add(p.target);
+    for (const AddressUse& u : code.address_uses) {
+      add(u.code_offset);
+      add(u.guest);
+    }
+    for (const OpenExit& e : code.exits) {
+      add(e.hot);
+      add(e.cold);
+      add(e.cold_branch);
+      add(e.target);
+    }
+    for (const InstructionStart& s : code.starts) {
+      add(s.code_offset);
+      add(s.instruction);
+    }
     for (const emit::LocationEntry& l : code.locations) {
       add(l.code_offset);
       add(l.instruction);
@@ -63,6 +77,7 @@ struct Variant {
   const char* name;
   HostFeatures host;
   CodeOptions options;
+  bool for_image = false;
 };
 
 HostFeatures all_features() {
@@ -80,7 +95,7 @@ CodeOptions tso() {
 }
 
 bool print_digests(const char* path, bool each) {
-  const Variant variants[] = {{"armv8.0", {}, {}}, {"all-tso", all_features(), tso()}};
+  const Variant variants[] = {{"armv8.0", {}, {}}, {"all-tso", all_features(), tso()}, {"image", {}, {}, true}};
   const std::vector<test::CodeSection> sections = test::code_sections(path);
   if (sections.empty()) {
     std::fprintf(stderr, "translation_digest: %s holds no x86_64 code\n", path);
@@ -93,6 +108,8 @@ bool print_digests(const char* path, bool each) {
       TranslateInput input = test::region_input(section, section.address);
       input.host = variant.host;
       input.options = variant.options;
+      input.relative_addresses = input.open_exits = input.note_instructions = variant.for_image;
+      input.enter_anywhere = variant.for_image;
       test::for_each_region(section, input, [&](const TranslateInput& at, TranslateStatus, const RegionCode& code) {
         digest.add(code);
         if (each) {

@@ -13,8 +13,8 @@ int64_t sign_extend(uint32_t value, unsigned bits) {
 }
 
 // Where the instruction at a byte offset refers to, read as the manual says.
-int64_t target_of(CodeBuffer& buffer, uint32_t offset) {
-  const uint32_t word = buffer[offset / 4];
+int64_t target_of(const FlatArray<uint32_t>& words, uint32_t offset) {
+  const uint32_t word = words[offset / 4];
   if ((word >> 26 & 0x1f) == 5) return offset + 4 * sign_extend(word & 0x3ffffff, 26);       // B, BL
   if ((word >> 25 & 0x3f) == 0x1b) return offset + 4 * sign_extend(word >> 5 & 0x3fff, 14);  // TBZ, TBNZ
   if ((word >> 24 & 0x9f) == 0x10) return offset + sign_extend((word >> 3 & 0x1ffffc) | (word >> 29 & 3), 21);  // ADR
@@ -22,8 +22,9 @@ int64_t target_of(CodeBuffer& buffer, uint32_t offset) {
 }
 
 struct Fixture {
-  CodeBuffer buffer;
-  Assembler a{buffer};
+  Assembler::Memory memory;
+  FlatArray<uint32_t> words;
+  Assembler a{memory, words};
 };
 
 struct Form {
@@ -44,12 +45,6 @@ constexpr Form kForms[] = {
     {"tbz", [](Assembler& a, Label l) { a.tbz(9, 63, l); }, 0xb6f80009, 1 << 13},
     {"tbnz", [](Assembler& a, Label l) { a.tbnz(31, 31, l); }, 0x37f8001f, 1 << 13},
     {"adr", [](Assembler& a, Label l) { a.adr(5, l); }, 0x10000005, 1 << 18},
-    {"ldr w", [](Assembler& a, Label l) { a.ldr_literal(false, 6, l); }, 0x18000006, 1 << 18},
-    {"ldr x", [](Assembler& a, Label l) { a.ldr_literal(true, 7, l); }, 0x58000007, 1 << 18},
-    {"ldrsw", [](Assembler& a, Label l) { a.ldrsw_literal(8, l); }, 0x98000008, 1 << 18},
-    {"ldr s", [](Assembler& a, Label l) { a.ldr_literal_v(kS, 9, l); }, 0x1c000009, 1 << 18},
-    {"ldr d", [](Assembler& a, Label l) { a.ldr_literal_v(kD, 10, l); }, 0x5c00000a, 1 << 18},
-    {"ldr q", [](Assembler& a, Label l) { a.ldr_literal_v(kQ, 31, l); }, 0x9c00001f, 1 << 18},
 };
 
 TEST(A64Labels, EveryFormToItself) {
@@ -58,7 +53,7 @@ TEST(A64Labels, EveryFormToItself) {
     const Label here = f.a.new_label();
     f.a.bind(here);
     form.emit(f.a, here);
-    EXPECT_EQ(f.buffer[0], form.word) << form.name;
+    EXPECT_EQ(f.words[0], form.word) << form.name;
   }
 }
 
@@ -78,8 +73,8 @@ TEST(A64Labels, ForwardsAndBackwards) {
   const uint32_t length = f.a.offset();
   EXPECT_EQ(f.a.offset_of(end), length);
   for (uint32_t offset = 0; offset < length; offset += 8) {
-    EXPECT_EQ(target_of(f.buffer, offset), length) << kForms[offset / 8].name;
-    EXPECT_EQ(target_of(f.buffer, offset + 4), 0) << kForms[offset / 8].name;
+    EXPECT_EQ(target_of(f.words, offset), length) << kForms[offset / 8].name;
+    EXPECT_EQ(target_of(f.words, offset + 4), 0) << kForms[offset / 8].name;
   }
   EXPECT_FALSE(f.a.failed());
 }
@@ -90,6 +85,7 @@ TEST(A64Labels, RangeIsChecked) {
     for (const int64_t beyond : {0, 1}) {
       Fixture forwards;
       const Label end = forwards.a.new_label();
+      forwards.a.make_room_for(1 << 18);
       form.emit(forwards.a, end);
       for (int64_t i = 1; i < form.distance - 1 + beyond; ++i) forwards.a.nop();
       forwards.a.bind(end);
@@ -98,6 +94,7 @@ TEST(A64Labels, RangeIsChecked) {
       Fixture backwards;
       const Label start = backwards.a.new_label();
       backwards.a.bind(start);
+      backwards.a.make_room_for(1 << 18);
       for (int64_t i = 0; i < form.distance + beyond; ++i) backwards.a.nop();
       form.emit(backwards.a, start);
       EXPECT_EQ(backwards.a.failed(), beyond == 1) << form.name;
@@ -109,9 +106,9 @@ TEST(A64Labels, RangeIsChecked) {
   EXPECT_FALSE(f.a.failed());
   f.a.b_offset(int64_t{1} << 27);
   EXPECT_TRUE(f.a.failed());
-  f.a.reset();
-  EXPECT_FALSE(f.a.failed());
-  EXPECT_EQ(f.a.offset(), 0u);
+  Assembler next(f.memory, f.words);
+  EXPECT_FALSE(next.failed());
+  EXPECT_EQ(next.offset(), 0u);
 }
 
 TEST(A64Labels, BindingTwiceFails) {
@@ -128,9 +125,10 @@ TEST(A64Labels, LiteralsAreShared) {
   std::vector<uint64_t> values;
   for (int i = 0; i < 500; ++i) values.push_back(i < 100 ? static_cast<uint64_t>(i) : random());
   f.a.nop();
+  f.a.make_room_for(2000);
   for (int round = 0; round < 2; ++round) {
-    for (const uint64_t value : values) f.a.ldr_literal(true, 1, f.a.literal64(value));
-    for (const uint64_t value : values) f.a.ldr_literal_v(kQ, 1, f.a.literal128(value, ~value));
+    for (const uint64_t value : values) f.a.ldr_literal64(1, value);
+    for (const uint64_t value : values) f.a.ldr_literal128_v(1, value, ~value);
   }
   const uint32_t code = f.a.offset();
   f.a.emit_literals();
@@ -140,10 +138,10 @@ TEST(A64Labels, LiteralsAreShared) {
   for (uint32_t offset = 4, i = 0; offset < code; offset += 4, ++i) {
     const uint64_t value = values[i % 500];
     const bool wide = i / 500 % 2 == 1;
-    const auto target = static_cast<uint32_t>(target_of(f.buffer, offset));
+    const auto target = static_cast<uint32_t>(target_of(f.words, offset));
     ASSERT_EQ(target % (wide ? 16 : 8), 0u);
     const auto at = [&](uint32_t index) {
-      return f.buffer[target / 4 + index] | uint64_t{f.buffer[target / 4 + index + 1]} << 32;
+      return f.words[target / 4 + index] | uint64_t{f.words[target / 4 + index + 1]} << 32;
     };
     ASSERT_EQ(at(0), value);
     if (wide) {
@@ -151,17 +149,65 @@ TEST(A64Labels, LiteralsAreShared) {
     }
   }
   // The next translation starts with an empty pool.
-  f.a.reset();
-  f.a.ldr_literal(true, 1, f.a.literal64(7));
+  Assembler next(f.memory, f.words);
+  next.ldr_literal64(1, 7);
+  next.emit_literals();
+  EXPECT_EQ(next.offset(), 16u);
+  EXPECT_EQ(target_of(f.words, 0), 8);
+}
+
+TEST(A64Labels, LiteralForms) {
+  Fixture f;
+  f.a.ldr_literal64(7, 1);
+  f.a.ldr_literal64_v(10, 1);
+  f.a.ldr_literal128_v(31, 1, 0);
   f.a.emit_literals();
-  EXPECT_EQ(f.a.offset(), 16u);
-  EXPECT_EQ(target_of(f.buffer, 0), 8);
+  EXPECT_EQ(f.a.offset(), 40u);
+  EXPECT_EQ(f.words[0], 0x58000007u | 8 << 5);
+  EXPECT_EQ(f.words[1], 0x5c00000au | 7 << 5);
+  EXPECT_EQ(f.words[2], 0x9c00001fu | 2 << 5);
+}
+
+TEST(A64Labels, LiteralsOutOfReachFail) {
+  for (const uint32_t before : {0u, 1u}) {
+    Fixture f;
+    f.a.make_room_for(1 << 18);
+    for (uint32_t i = 0; i < before; ++i) f.a.nop();
+    f.a.ldr_literal64(1, 7);
+    while (f.a.size() < 1 << 18) f.a.nop();
+    f.a.emit_literals();
+    EXPECT_EQ(f.a.failed(), before == 0);
+    if (before == 1) {
+      EXPECT_EQ(target_of(f.words, 4), 4 << 18);
+    }
+  }
+}
+
+TEST(A64Labels, BranchesAhead) {
+  for (const int64_t distance : {1, 2, (1 << 18) - 1, 1 << 18}) {
+    Fixture f;
+    f.a.make_room_for(1 << 18);
+    f.a.nop();
+    const Assembler::Ahead zero = f.a.cbz_ahead(true, 17);
+    const Assembler::Ahead other = f.a.cbnz_ahead(false, 3);
+    for (int64_t i = 1; i < distance; ++i) f.a.nop();
+    f.a.arrive(other);
+    EXPECT_EQ(f.a.failed(), distance == 1 << 18) << distance;
+    if (f.a.failed()) continue;
+    EXPECT_EQ(f.words[2] & 0xff00001f, 0x35000003u);
+    EXPECT_EQ(target_of(f.words, 8), 8 + 4 * distance);
+    if (distance + 1 == 1 << 18) continue;
+    f.a.arrive(zero);
+    EXPECT_EQ(f.words[1] & 0xff00001f, 0xb4000011u);
+    EXPECT_EQ(target_of(f.words, 4), 4 + 4 * (distance + 1));
+    EXPECT_FALSE(f.a.failed());
+  }
 }
 
 // The value that MOVZ, MOVN, MOVK and ORR (immediate) leave in a register.
-uint64_t run_moves(CodeBuffer& buffer) {
+uint64_t run_moves(const FlatArray<uint32_t>& words) {
   uint64_t value = 0xdeadbeefdeadbeef;
-  for (const uint32_t word : buffer.words()) {
+  for (const uint32_t word : words) {
     const bool is64 = word >> 31;
     const unsigned shift = 16 * (word >> 21 & 3);
     const uint64_t half = uint64_t{word >> 5 & 0xffff} << shift;
@@ -216,23 +262,25 @@ TEST(A64Constants, EveryValueIsExactAndShort) {
   }
   for (unsigned i = 0; i < 2000; ++i) values.push_back(random() >> random() % 64);
   for (unsigned i = 0; i < 2000; ++i) values.push_back(~(random() >> random() % 64));
-  CodeBuffer buffer;
-  Assembler a(buffer);
+  Assembler::Memory memory;
+  FlatArray<uint32_t> words;
   for (const uint64_t value : values) {
-    a.reset();
+    Assembler a(memory, words);
     a.mov_imm(true, 3, value);
-    ASSERT_EQ(run_moves(buffer), value) << std::hex << value;
-    ASSERT_EQ(buffer.size(), Assembler::mov_imm_words(value)) << std::hex << value;
-    ASSERT_LE(buffer.size(), 4u);
-    a.reset();
-    a.mov_imm(false, 3, value);
-    ASSERT_EQ(run_moves(buffer), value & 0xffffffff) << std::hex << value;
-    ASSERT_LE(buffer.size(), 2u);
+    a.finish();
+    ASSERT_EQ(run_moves(words), value) << std::hex << value;
+    ASSERT_EQ(words.size() == 1, Assembler::is_mov_imm(value)) << std::hex << value;
+    ASSERT_LE(words.size(), 4u);
+    Assembler narrow(memory, words);
+    narrow.mov_imm(false, 3, value);
+    narrow.finish();
+    ASSERT_EQ(run_moves(words), value & 0xffffffff) << std::hex << value;
+    ASSERT_LE(words.size(), 2u);
   }
-  EXPECT_EQ(Assembler::mov_imm_words(0xfffffffe), 1u);
-  EXPECT_EQ(Assembler::mov_imm_words(0x5555555555555555), 1u);
-  EXPECT_EQ(Assembler::mov_imm_words(0xffffffff12345678), 2u);
-  EXPECT_EQ(Assembler::mov_imm_words(0x123456789abcdef0), 4u);
+  EXPECT_TRUE(Assembler::is_mov_imm(0xfffffffe));
+  EXPECT_TRUE(Assembler::is_mov_imm(0x5555555555555555));
+  EXPECT_FALSE(Assembler::is_mov_imm(0xffffffff12345678));
+  EXPECT_FALSE(Assembler::is_mov_imm(0x123456789abcdef0));
 }
 
 TEST(A64Constants, AddImmediate) {

@@ -68,6 +68,7 @@ std::string memory(std::initializer_list<Operand> operands) { return "[" + joine
 
 Assembler& GnuAssembler::begin(const char* method) {
   called_.insert(method);
+  assembler_.make_room();
   begin_ = assembler_.offset();
   return assembler_;
 }
@@ -78,6 +79,7 @@ void GnuAssembler::end(const std::string& mnemonic, std::initializer_list<Operan
 }
 
 void GnuAssembler::expect_equal() {
+  assembler_.finish();
   EXPECT_EQ(wrong_length_, "") << "not one word each";
   EXPECT_FALSE(assembler_.failed());
   std::string folder = testing::TempDir() + "/a64-XXXXXX";
@@ -100,8 +102,8 @@ void GnuAssembler::expect_equal() {
     uint32_t word = 0;
     for (unsigned byte = 0; byte < 4; ++byte)
       word |= uint32_t{static_cast<uint8_t>(expected[i * 4 + byte])} << 8 * byte;
-    if (buffer_[i] == word) continue;
-    ADD_FAILURE() << texts_[i] << std::hex << ": is 0x" << word << ", emitted 0x" << buffer_[i];
+    if (words_[i] == word) continue;
+    ADD_FAILURE() << texts_[i] << std::hex << ": is 0x" << word << ", emitted 0x" << words_[i];
     ++shown;
   }
 }

@@ -50,7 +50,7 @@ struct Registers {
 
 class GnuAssembler {
  public:
-  GnuAssembler() : assembler_(buffer_) { assembler_.reset(); }
+  GnuAssembler() : assembler_(memory_, words_) {}
 
   // Between begin and end, the assembler is to emit one instruction; end says its text, "MNEMONIC a, b, c".
   Assembler& begin(const char* method);
@@ -62,7 +62,8 @@ class GnuAssembler {
   void expect_covered(const std::string& header) const;
 
  private:
-  CodeBuffer buffer_;
+  Assembler::Memory memory_;
+  FlatArray<uint32_t> words_;
   Assembler assembler_;
   std::vector<std::string> texts_;
   std::set<std::string> called_;

@@ -27,8 +27,8 @@ void expect_moved(const RegionCode& x, const RegionCode& y) {
   ASSERT_EQ(x.locations.size(), y.locations.size());
   for (std::size_t i = 0; i < x.locations.size(); ++i) {
     EXPECT_EQ(x.locations[i].code_offset, y.locations[i].code_offset);
-    EXPECT_EQ(x.instructions.at(x.locations[i].instruction).address + kDistance,
-              y.instructions.at(y.locations[i].instruction).address);
+    EXPECT_EQ(x.instructions[x.locations[i].instruction].address + kDistance,
+              y.instructions[y.locations[i].instruction].address);
   }
 }
 
@@ -36,13 +36,13 @@ void expect_moved(const RegionCode& x, const RegionCode& y) {
 std::string check_tables(const RegionCode& code) {
   if (!code.slots.empty() || !code.slot_pairs.empty()) return "slots in spite of open exits";
   for (const AddressUse& use : code.address_uses) {
-    const uint32_t word = code.words.at(use.code_offset / 4);
+    const uint32_t word = code.words[use.code_offset / 4];
     if (!is_adrp(word)) return "no ADRP at the use of an address";
     if ((use.guest & 0xfff) == 0) continue;
     // The instruction that adds the rest; a register that has to move first may come in between, or a barrier.
     const uint32_t reg = word & 31;
     std::size_t next = use.code_offset / 4 + 1;
-    for (unsigned between = 0; (code.words.at(next) >> 5 & 31) != reg; ++next) {
+    for (unsigned between = 0; (code.words[next] >> 5 & 31) != reg; ++next) {
       if (++between == 4) return "the page of an address is not used";
     }
     const uint32_t user = code.words[next];
@@ -52,10 +52,10 @@ std::string check_tables(const RegionCode& code) {
     if (!adds && !accesses) return "an address is used for something else";
   }
   for (const OpenExit& exit : code.exits) {
-    const uint32_t hot = code.words.at(exit.hot / 4);
+    const uint32_t hot = code.words[exit.hot / 4];
     if (!is_b(hot) && !is_bl(hot)) return "no branch at an exit";
     if (exit.cold <= exit.hot || exit.cold_branch < exit.cold) return "an exit without its cold code";
-    if (!is_b(code.words.at(exit.cold_branch / 4))) return "no branch behind an exit's cold code";
+    if (!is_b(code.words[exit.cold_branch / 4])) return "no branch behind an exit's cold code";
   }
   return {};
 }
@@ -107,9 +107,9 @@ TEST(RelativeCode, AddressZero) {
     ASSERT_EQ(translate(input, code), TranslateStatus::kOk);
     ASSERT_EQ(code.address_uses.size(), 1u);
     EXPECT_EQ(code.address_uses[0].guest, address);
-    EXPECT_EQ(code.words.at(0), 0x90000008u);  // adrp x8
-    EXPECT_EQ(code.words.at(1), 0xf9000128u);  // str x8, [x9]
-    EXPECT_EQ(code.words.at(2), 0xb1000508u);  // adds x8, x8, #1
+    EXPECT_EQ(code.words[0], 0x90000008u);  // adrp x8
+    EXPECT_EQ(code.words[1], 0xf9000128u);  // str x8, [x9]
+    EXPECT_EQ(code.words[2], 0xb1000508u);  // adds x8, x8, #1
   }
 }
 

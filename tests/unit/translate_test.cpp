@@ -55,7 +55,7 @@ std::vector<bool> data_words(const RegionCode& code) {
   // UDF, where the emitter wants a fault that the location table explains; Capstone does not know it.
   for (const emit::LocationEntry& location : code.locations) {
     const std::size_t i = location.code_offset / 4;
-    if (code.words.at(i) < 0x10000) data[i] = true;
+    if (code.words[i] < 0x10000) data[i] = true;
   }
   return data;
 }

@@ -9,7 +9,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "worker/runtime/links.h"
 #include "worker/translator/translate.h"
@@ -35,10 +34,10 @@ struct Chunk {
   char* code = nullptr;      // executable, kCodeBytes; the slots follow
   char* writable = nullptr;  // null in a forked child: closed for new code
   size_t used = 0;           // bytes of code
-  std::vector<SlotPairRecord> pairs;
-  std::vector<uint32_t> regions;     // ascending by code address
-  std::vector<RegionEntry> entries;  // of all regions, one after another
-  std::vector<KnownPlace> places;    // ascending
+  FlatArray<SlotPairRecord> pairs;
+  FlatArray<uint32_t> regions;     // ascending by code address
+  FlatArray<RegionEntry> entries;  // of all regions, one after another
+  FlatArray<KnownPlace> places;    // ascending
   bool retired = false;
   uint64_t retire_epoch = 0;
 

@@ -30,7 +30,7 @@ constexpr size_t kMaxChunks = 1 << 16;
 
 // What a checked region was made from.
 struct CheckedBytes {
-  std::vector<GuestRange> ranges;
+  FlatArray<GuestRange> ranges;
   std::vector<uint8_t> bytes;  // range after range
 };
 
@@ -181,10 +181,15 @@ int64_t publish(const RegionCode& code) {
   record.entry_count = static_cast<uint32_t>(code.entries.size());
   append_code(*chunk, code);
   chunk->regions.push_back(id);
-  chunk->entries.insert(chunk->entries.end(), code.entries.begin(), code.entries.end());
+  chunk->entries.append(code.entries.data(), code.entries.size());
+  chunk->places.make_room(code.locations.size());
   for (const emit::LocationEntry& entry : code.locations)
-    chunk->places.push_back({code.instructions[entry.instruction].address, record.offset + entry.code_offset,
-                             entry.flag_form, entry.pf, entry.af_a, entry.af_b});
+    *chunk->places.add_in_room() = {code.instructions[entry.instruction].address,
+                                    record.offset + entry.code_offset,
+                                    entry.flag_form,
+                                    entry.pf,
+                                    entry.af_a,
+                                    entry.af_b};
   regions.push_back(record);
   watch_pages(code.guest_ranges, id);
   ++counts.regions;

@@ -118,7 +118,7 @@ void note_kernel_write(uint64_t start, uint64_t end) {
 
 }  // namespace
 
-std::vector<WritablePage> writable_pages(const std::vector<GuestRange>& ranges, const GuestMapping& around) {
+std::vector<WritablePage> writable_pages(const FlatArray<GuestRange>& ranges, const GuestMapping& around) {
   std::vector<WritablePage> result;
   uint64_t last = 0;
   for (const GuestRange& range : ranges) {
@@ -172,7 +172,7 @@ Protection protect_pages(const std::vector<WritablePage>& wanted) {
   return result;
 }
 
-void watch_pages(const std::vector<GuestRange>& ranges, uint32_t region) {
+void watch_pages(const FlatArray<GuestRange>& ranges, uint32_t region) {
   const uint64_t page_size = host_page_size();
   uint64_t last = UINT64_MAX;
   for (const GuestRange& range : ranges) {

@@ -23,7 +23,7 @@ struct WritablePage {
   std::vector<uint64_t> places;  // addresses of pages to protect: `page` if it is writable, and its aliases
 };
 // Which pages of the ranges are writable. `around` is the mapping that most of it lies in. Without the code lock.
-std::vector<WritablePage> writable_pages(const std::vector<GuestRange>& ranges, const GuestMapping& around);
+std::vector<WritablePage> writable_pages(const FlatArray<GuestRange>& ranges, const GuestMapping& around);
 
 // The rest wants the code lock.
 
@@ -34,7 +34,7 @@ enum class Protection : uint8_t {
 };
 Protection protect_pages(const std::vector<WritablePage>& pages);
 // Notes that `region` was translated from these bytes.
-void watch_pages(const std::vector<GuestRange>& ranges, uint32_t region);
+void watch_pages(const FlatArray<GuestRange>& ranges, uint32_t region);
 // True if translations of `guest` are to be checked.
 bool is_volatile_page(uint64_t guest);
 bool reaches_volatile_page(const std::vector<WritablePage>& pages);

@@ -57,7 +57,7 @@ class Discovery {
     push({input_.pc, 0, true, false});
     while (!pending_.empty() && instructions_.size() < input_.max_instructions) {
       const Pending p = pending_.back();
-      pending_.pop_back();
+      pending_.set_size(pending_.size() - 1);
       walk(p);
     }
     // What ends the last block.
@@ -67,7 +67,7 @@ class Discovery {
 
   // In each block without a gap; one more leader stands behind the last one.
   const FlatArray<Decoded>& instructions() const { return instructions_; }
-  const std::vector<GuestRange>& ranges() const { return ranges_; }
+  FlatArray<GuestRange>& ranges() { return ranges_; }
 
  private:
   struct Pending {
@@ -195,8 +195,8 @@ class Discovery {
 
   TranslateInput input_;
   FlatArray<Decoded> instructions_;
-  std::vector<Pending> pending_;
-  std::vector<GuestRange> ranges_;
+  FlatArray<Pending> pending_;
+  FlatArray<GuestRange> ranges_;
   // By address, open addressing: index of the instruction + 1, or 0.
   std::array<uint16_t, std::size_t{2} * kMostInstructions> slots_;
   std::size_t slot_mask_ = 0;
@@ -256,7 +256,7 @@ void lift_region(const TranslateInput& input, const FlatArray<Decoded>& instruct
   std::size_t may_repeat = 128;  // instructions
   const std::size_t count = instructions.size();
   const Decoded* const decoded = instructions.data();
-  region.instructions.resize(count);
+  region.instructions.set_size(count);
   for (std::size_t i = 0; i < count;) {
     const std::size_t first = i;
     builder.begin_block(decoded[first].address);
@@ -310,13 +310,9 @@ TranslateStatus Translator::translate(const TranslateInput& input, RegionCode& o
   for (;;) {
     out.clear();
     if (!build(attempt, m.discovery, m.region)) return TranslateStatus::kNoCode;
-    out.guest_ranges = m.discovery.ranges();
+    out.guest_ranges.swap(m.discovery.ranges());
     out.instructions.swap(m.region.instructions);
-    if (emit::Emitter(m.emitter, m.region, attempt, out).run()) {
-      const auto words = m.emitter.buffer.words();
-      out.words.assign(words.begin(), words.end());
-      return TranslateStatus::kOk;
-    }
+    if (emit::Emitter(m.emitter, m.region, attempt, out).run()) return TranslateStatus::kOk;
     attempt.max_instructions /= 2;
   }
 }

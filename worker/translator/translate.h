@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "worker/translator/emit/location.h"
+#include "worker/translator/flat_array.h"
 #include "worker/translator/host_features.h"
 #include "worker/translator/ir/ir.h"
 
@@ -95,17 +95,17 @@ struct InstructionStart {
 };
 
 struct RegionCode {
-  std::vector<uint32_t> words;
-  std::vector<RegionEntry> entries;
-  std::vector<SlotUse> slots;
-  std::vector<SlotPair> slot_pairs;
-  std::vector<AddressUse> address_uses;
-  std::vector<OpenExit> exits;
-  std::vector<emit::LocationEntry> locations;  // ascending code_offset
-  std::vector<ir::GuestInstruction> instructions;
-  std::vector<GuestRange> guest_ranges;  // guest bytes that were read
-  std::vector<InstructionStart> starts;  // with note_instructions, ascending; what has no code is missing
-  uint32_t cold_offset = 0;              // with note_instructions: where code out of line begins, bytes
+  FlatArray<uint32_t> words;
+  FlatArray<RegionEntry> entries;
+  FlatArray<SlotUse> slots;
+  FlatArray<SlotPair> slot_pairs;
+  FlatArray<AddressUse> address_uses;
+  FlatArray<OpenExit> exits;
+  FlatArray<emit::LocationEntry> locations;  // ascending code_offset
+  FlatArray<ir::GuestInstruction> instructions;
+  FlatArray<GuestRange> guest_ranges;  // guest bytes that were read
+  FlatArray<InstructionStart> starts;  // with note_instructions, ascending; what has no code is missing
+  uint32_t cold_offset = 0;            // with note_instructions: where code out of line begins, bytes
 
   void clear();
   uint32_t body_words = 0;  // with all_flags_at_exit: words before the exit

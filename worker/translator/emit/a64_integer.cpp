@@ -1,6 +1,8 @@
 // Constants in registers (a64_integer.h).
 #include "worker/translator/emit/a64_integer.h"
 
+#include <bit>
+
 namespace phybin::a64 {
 namespace {
 
@@ -59,12 +61,21 @@ void IntegerForms::mov_imm(bool is64, Gpr rd, uint64_t value) {
   }
 }
 
-unsigned IntegerForms::mov_imm_words(uint64_t value) {
-  if (value < 0x10000) return 1;
-  const bool is64 = value >> 32 != 0;
-  const unsigned words = plan_wide(value, is64 ? 4 : 2).words();
+bool IntegerForms::is_mov_imm(uint64_t value) {
+  const auto in_one_halfword = [](uint64_t v) { return v >> (std::countr_zero(v) & 48) < 0x10000; };
   uint32_t n_immr_imms;
-  return words > 1 && encode_bitmask(value, is64, n_immr_imms) ? 1 : words;
+  if (value >> 32 == 0) {
+    const auto word = static_cast<uint32_t>(value);
+    if (in_one_halfword(word) || in_one_halfword(uint32_t{~word})) return true;
+    // Where neighbouring bits differ: twice in a run of ones, more often only in a pattern that repeats.
+    const uint32_t changes = word ^ std::rotr(word, 1), further = changes & (changes - 1);
+    if ((further & (further - 1)) == 0) return true;
+    return word == std::rotr(word, 16) && encode_bitmask(word, false, n_immr_imms);
+  }
+  if (in_one_halfword(value) || in_one_halfword(~value)) return true;
+  const uint64_t changes = value ^ std::rotr(value, 1), further = changes & (changes - 1);
+  if ((further & (further - 1)) == 0) return true;
+  return value == std::rotr(value, 32) && encode_bitmask(value, true, n_immr_imms);
 }
 
 }  // namespace phybin::a64

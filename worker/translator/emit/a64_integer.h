@@ -296,9 +296,10 @@ class IntegerForms : public LabelForms {
   void uxth(Gpr rd, Gpr rn) { ubfm(false, rd, rn, 0, 15); }
   void uxtw(Gpr rd, Gpr rn) { orr(false, rd, kZr, rn); }
 
-  // A constant in at most four words. mov_imm_words() says how many, so that the caller can prefer the literal pool.
+  // A constant in at most four words. is_mov_imm() says whether one is enough for all 64 bits, so that the caller can
+  // prefer the literal pool.
   void mov_imm(bool is64, Gpr rd, uint64_t value);
-  static unsigned mov_imm_words(uint64_t value);
+  static bool is_mov_imm(uint64_t value);
 
   // Branch to a displacement in bytes that the caller knows.
   void b_offset(int64_t displacement) { branch26(0x14000000, displacement); }

@@ -19,7 +19,6 @@ constexpr EmitFunction kEmit[static_cast<unsigned>(Opcode::kCount)] = {
 }  // namespace
 
 void EmitterMemory::clear() {
-  assembler.reset();
   cold.clear();
   deferred_edges.clear();
   cold_exits.clear();
@@ -27,7 +26,7 @@ void EmitterMemory::clear() {
 }
 
 Emitter::Emitter(EmitterMemory& memory, ir::Region& region_in, const TranslateInput& input, RegionCode& out)
-    : a(memory.assembler),
+    : a(memory.assembler, out.words),
       region(region_in),
       options(input.options),
       host(input.host),
@@ -39,7 +38,7 @@ Emitter::Emitter(EmitterMemory& memory, ir::Region& region_in, const TranslateIn
       ops_(region_in.ops.data()),
       cold_(memory.cold) {
   memory.clear();
-  for (std::size_t i = 0; i < region.blocks.size(); ++i) a.new_label();
+  a.new_labels(region.blocks.size());
 }
 
 bool Emitter::run() {
@@ -48,6 +47,7 @@ bool Emitter::run() {
   flush_cold();
   a.emit_literals();
   emit_entry_tables();
+  a.finish();
   return !a.failed() && !exhausted_;
 }
 
@@ -120,6 +120,7 @@ void Emitter::emit_block(int index) {
     }
     current_ = static_cast<uint16_t>(i);
     pinned_int_ = pinned_vec_ = 0;
+    a.make_room();
     const ir::RawNeed pf = op.pf, af = op.af;
     const bool raw = pf != ir::RawNeed::kNone || af != ir::RawNeed::kNone;
     if (flag_form_ == FlagForm::kFloat) [[unlikely]]
@@ -156,33 +157,26 @@ uint16_t Emitter::next_living(uint16_t index) const {
 }
 
 ColdPath& Emitter::add_cold(ColdEmitter emit) {
-  return cold_.emplace_back(ColdPath{emit, a.new_label(), a.new_label(), current_, {}, 0});
+  ColdPath& path = *cold_.add();
+  path = {emit, a.new_label(), a.new_label(), current_, {}, 0};
+  return path;
 }
 
 void Emitter::flush_cold() {
   // Cold code of edges may add cold exits, so those come last.
-  for (std::size_t i = 0; i < deferred_edges.size(); ++i) {
-    const DeferredEdge e = deferred_edges[i];
+  for (const DeferredEdge& e : deferred_edges) {
+    a.make_room();
     a.bind(e.label);
     edge(e.target, e.block, e.pending, e.from_block, false);
   }
   for (std::size_t i = 0; i < cold_.size(); ++i) {
     const ColdPath cold = cold_[i];
     current_ = cold.op;
+    a.make_room();
     a.bind(cold.entry);
     cold.emit(*this, cold);
   }
   flush_exits();
-}
-
-void Emitter::go_to_stub(Stub stub, bool call) {
-  const auto offset = offsetof(GuestState, stubs) + static_cast<unsigned>(stub) * 8;
-  a.ldr(true, kScratch2, kState, static_cast<uint32_t>(offset));
-  if (call) {
-    a.blr(kScratch2);
-  } else {
-    a.br(kScratch2);
-  }
 }
 
 LocationEntry Emitter::location(bool is_poll) {

@@ -16,8 +16,8 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "worker/translator/emit/a64.h"
 #include "worker/translator/emit/homes.h"
@@ -47,7 +47,7 @@ struct ColdPath {
 struct Source {
   enum class Kind : uint8_t { kNone, kRegister, kConstant, kOffset, kSpill } kind = Kind::kNone;
   uint8_t reg = 31;
-  int64_t imm = 0;  // the constant; kOffset: value = reg + imm; kSpill: slot
+  int32_t imm = 0;  // the constant's low byte; kOffset: value = reg + imm; kSpill: slot
 };
 
 // The flags at the end of a block as far as they are not canonical yet: what an edge that needs them has to do.
@@ -62,24 +62,24 @@ struct PendingFlags {
 
 // An edge of a block whose code stands out of line.
 struct DeferredEdge {
-  a64::Label label;
-  uint64_t target;
-  uint16_t block;  // of the region, at `target`; or kNoBlock
   PendingFlags pending;
-  int from_block;
+  uint64_t target;
+  a64::Label label;
+  uint16_t block;  // of the region, at `target`; or kNoBlock
+  uint16_t from_block;
 };
 
 // The cold half of a direct exit.
 struct ColdExit {
-  a64::Label label;
-  uint16_t pair;  // of slots; with open_exits: index into RegionCode::exits
   PendingFlags pending;
+  a64::Assembler::Ahead branch;  // without open_exits: that leads here
+  uint16_t pair;                 // of slots; with open_exits: index into RegionCode::exits
 };
 
 // The cold half of an indirect exit.
 struct ColdIndirect {
-  a64::Label label;
   PendingFlags pending;
+  a64::Assembler::Ahead branch;
   HostReg target;  // register with the guest's target
   bool is_return;
 };
@@ -88,13 +88,13 @@ using ir::Where;
 
 // Memory that is kept from one translation to the next, because allocating it would cost as much as using it.
 struct EmitterMemory {
-  a64::CodeBuffer buffer;
-  a64::Assembler assembler{buffer};
-  std::vector<ColdPath> cold;
-  std::vector<DeferredEdge> deferred_edges;
-  std::vector<ColdExit> cold_exits;
-  std::vector<ColdIndirect> cold_indirects;
+  a64::Assembler::Memory assembler;
+  FlatArray<ColdPath> cold;
+  FlatArray<DeferredEdge> deferred_edges;
+  FlatArray<ColdExit> cold_exits;
+  FlatArray<ColdIndirect> cold_indirects;
 
+  // For the next translation.
   void clear();
 };
 
@@ -124,7 +124,7 @@ class Emitter : private IntegerTables, private VectorTables {
   // Emits the whole region. False when a branch does not reach or registers ran out: translate a smaller region.
   bool run();
 
-  a64::Assembler& a;
+  a64::Assembler a;
   const ir::Region& region;
   const CodeOptions& options;
   const HostFeatures& host;
@@ -224,7 +224,11 @@ class Emitter : private IntegerTables, private VectorTables {
   // A cold path of the current operation with fresh labels.
   ColdPath& add_cold(ColdEmitter emit);
   // Loads the stub's address into kScratch2 and jumps there (call = BLR, else BR). Other registers as the stub wants.
-  void go_to_stub(Stub stub, bool call);
+  void go_to_stub(Stub stub, bool call) {
+    const auto offset = offsetof(GuestState, stubs) + static_cast<unsigned>(stub) * 8;
+    a.ldr(true, kScratch2, kState, static_cast<uint32_t>(offset));
+    call ? a.blr(kScratch2) : a.br(kScratch2);
+  }
   uint16_t current_op() const { return current_; }
   uint64_t instruction_address() const { return instruction_address(ops_[current_]); }
   uint64_t instruction_address(const ir::Op& op) const { return out_.instructions[op.instruction].address; }
@@ -241,9 +245,9 @@ class Emitter : private IntegerTables, private VectorTables {
   void flush_exits();
 
   // What expansions of terminators leave for later.
-  std::vector<DeferredEdge>& deferred_edges;
-  std::vector<ColdExit>& cold_exits;
-  std::vector<ColdIndirect>& cold_indirects;
+  FlatArray<DeferredEdge>& deferred_edges;
+  FlatArray<ColdExit>& cold_exits;
+  FlatArray<ColdIndirect>& cold_indirects;
   // The first labels are those of the blocks.
   static a64::Label block_label(unsigned block) { return {block}; }
   int current_block() const { return block_; }
@@ -251,7 +255,10 @@ class Emitter : private IntegerTables, private VectorTables {
   // Goes to (or calls) code of the guest address `target`, which is none of the region's.
   void leave_region(uint64_t target, bool call, const PendingFlags& pending);
   // reg = the first slot of the pair, or the pair's address.
-  void load_slot(a64::Gpr reg, uint16_t pair, bool address_only);
+  void load_slot(a64::Gpr reg, uint16_t pair, bool address_only) {
+    *out_.slots.add() = {a.offset(), pair, address_only};
+    a.word((address_only ? 0x10000000u : 0x58000000u) | reg);
+  }
   uint16_t add_resume_point(uint64_t address);
   RegionCode& out() { return out_; }
   void poll(uint16_t instruction, FlagForm form);
@@ -338,7 +345,7 @@ class Emitter : private IntegerTables, private VectorTables {
   uint16_t current_ = 0;
   bool exhausted_ = false;  // an operation wanted more registers than there are
   int block_ = 0;
-  std::vector<ColdPath>& cold_;
+  FlatArray<ColdPath>& cold_;
 };
 
 using EmitFunction = void (*)(Emitter&, const ir::Op&);

@@ -23,18 +23,13 @@ constexpr auto kLookupOffset = static_cast<int32_t>(offsetof(GuestState, lookup)
 
 // Jumps (or calls) to the guest address in `target` through the thread's table.
 void probe_table(Emitter& e, Gpr target, bool call) {
-  const Label cold = e.a.new_label();
   e.a.ubfiz(true, kScratch1, target, 4, kLookupBits);
   e.a.add(true, kScratch1, kState, kScratch1);
   e.a.ldp(true, kScratch1, kScratch2, kScratch1, kLookupOffset);
   e.a.sub(true, kScratch1, kScratch1, target);
-  e.a.cbnz(true, kScratch1, cold);
-  if (call) {
-    e.a.blr(kScratch2);
-  } else {
-    e.a.br(kScratch2);
-  }
-  e.cold_indirects.push_back({cold, e.pending_flags(), target, false});
+  const a64::Assembler::Ahead to_cold = e.a.cbnz_ahead(true, kScratch1);
+  call ? e.a.blr(kScratch2) : e.a.br(kScratch2);
+  *e.cold_indirects.add() = {e.pending_flags(), to_cold, target, false};
 }
 
 // The guest's return address onto the guest stack, and with the host's onto the shadow stack. Ends with the flags
@@ -85,16 +80,13 @@ bool in_registers(const PendingFlags& p) {
 }  // namespace
 
 uint16_t Emitter::new_slot_pair(uint64_t target) {
-  for (std::size_t i = 0; i < out_.slot_pairs.size(); ++i) {
-    if (out_.slot_pairs[i].target == target) return static_cast<uint16_t>(i);
+  const SlotPair* const pairs = out_.slot_pairs.begin();
+  const std::size_t count = out_.slot_pairs.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    if (pairs[i].target == target) return static_cast<uint16_t>(i);
   }
-  out_.slot_pairs.push_back({target});
-  return static_cast<uint16_t>(out_.slot_pairs.size() - 1);
-}
-
-void Emitter::load_slot(Gpr reg, uint16_t pair, bool address_only) {
-  out_.slots.push_back({a.offset(), pair, address_only});
-  a.word((address_only ? 0x10000000u : 0x58000000u) | reg);
+  *out_.slot_pairs.add() = {target};
+  return static_cast<uint16_t>(count);
 }
 
 uint16_t Emitter::add_resume_point(uint64_t address) {
@@ -156,46 +148,47 @@ void Emitter::exit_direct(uint64_t target, const PendingFlags& pending, int from
 }
 
 void Emitter::leave_region(uint64_t target, bool call, const PendingFlags& pending) {
-  const Label cold = a.new_label();
+  ColdExit& cold = *cold_exits.add();
+  cold.pending = pending;
   if (input_.open_exits) {
-    cold_exits.push_back({cold, static_cast<uint16_t>(out_.exits.size()), pending});
+    cold.pair = static_cast<uint16_t>(out_.exits.size());
     out_.exits.push_back({a.offset(), 0, 0, target});
     call ? a.bl_offset(0) : a.b_offset(0);
     return;
   }
-  const uint16_t pair = new_slot_pair(target);
-  load_slot(kScratch1, pair, false);
-  a.cbz(true, kScratch1, cold);
+  cold.pair = new_slot_pair(target);
+  load_slot(kScratch1, cold.pair, false);
+  cold.branch = a.cbz_ahead(true, kScratch1);
   call ? a.blr(kScratch1) : a.br(kScratch1);
-  cold_exits.push_back({cold, pair, pending});
 }
 
 // The cold halves of exits: flags canonical, then the second slot, then the runtime.
 void Emitter::flush_exits() {
-  for (std::size_t i = 0; i < cold_exits.size(); ++i) {
-    const ColdExit x = cold_exits[i];
-    a.bind(x.label);
-    if (input_.open_exits) out_.exits[x.pair].cold = a.offset();
-    materialise(x.pending, ir::kAllFlags);
+  for (const ColdExit& x : cold_exits) {
+    a.make_room();
     if (input_.open_exits) {
+      out_.exits[x.pair].cold = a.offset();
+      materialise(x.pending, ir::kAllFlags);
       out_.exits[x.pair].cold_branch = a.offset();
       a.b_offset(0);
       continue;
     }
+    a.arrive(x.branch);
+    materialise(x.pending, ir::kAllFlags);
     load_slot(kScratch1, x.pair, true);
     go_to_stub(Stub::kResolveSlot, false);
   }
   for (const ColdIndirect& x : cold_indirects) {
-    a.bind(x.label);
+    a.make_room();
+    a.arrive(x.branch);
     if (x.is_return) {
       // x17 = key - target, x30 = host address of the entry popped: it may have been right, for code that needs
       // flags. The stub wants x16, x17 and x30.
       materialise(x.pending, ir::kAllFlags);
-      const Label miss = a.new_label();
       a.eor_imm(true, 0, kScratch1, kNeedsFlags);
-      a.cbnz(true, 0, miss);
+      const a64::Assembler::Ahead miss = a.cbnz_ahead(true, 0);
       a.ret(kScratch2);
-      a.bind(miss);
+      a.arrive(miss);
       constexpr auto kOffset = offsetof(GuestState, stubs) + static_cast<unsigned>(Stub::kReturnMiss) * 8;
       a.ldr(true, 0, kState, static_cast<uint32_t>(kOffset));
       a.br(0);
@@ -208,11 +201,13 @@ void Emitter::flush_exits() {
 }
 
 void Emitter::emit_entry_tables() {
-  for (std::size_t i = 0; i < region.blocks.size(); ++i) {
-    const ir::Block& block = region.blocks[i];
+  out_.entries.make_room(region.blocks.size());
+  unsigned number = 0;
+  for (const ir::Block& block : region.blocks) {
+    const Label label = block_label(number++);
     if (block.is_repeat) continue;
     if (block.is_entry || (input_.enter_anywhere && block.live_in == 0))
-      out_.entries.push_back({block.address, a.offset_of(block_label(static_cast<unsigned>(i))), block.live_in});
+      *out_.entries.add_in_room() = {block.address, a.offset_of(label), block.live_in};
   }
 }
 
@@ -243,8 +238,9 @@ Label taken_label(Emitter& e, uint64_t target, const PendingFlags& pending, bool
       return e.block_label(block);
     }
   }
-  e.deferred_edges.push_back({e.a.new_label(), target, block, pending, e.current_block()});
-  return e.deferred_edges.back().label;
+  DeferredEdge& edge = *e.deferred_edges.add();
+  edge = {pending, target, e.a.new_label(), block, static_cast<uint16_t>(e.current_block())};
+  return edge.label;
 }
 
 }  // namespace
@@ -365,12 +361,11 @@ void emit_Return(Emitter& e, const Op& op) {
     e.a.mov_imm(true, kScratch1, static_cast<uint64_t>(op.imm));
     e.a.add(true, rsp, rsp, kScratch1);
   }
-  const Label cold = e.a.new_label();
   e.a.pair_post(a64::PairOp::LDP_X, kScratch1, kScratch2, kShadowStack, 16);
   e.a.sub(true, kScratch1, kScratch1, kScratch0);
-  e.a.cbnz(true, kScratch1, cold);
+  const a64::Assembler::Ahead to_cold = e.a.cbnz_ahead(true, kScratch1);
   e.a.ret(kScratch2);
-  e.cold_indirects.push_back({cold, e.pending_flags(), kScratch0, true});
+  *e.cold_indirects.add() = {e.pending_flags(), to_cold, kScratch0, true};
 }
 
 void emit_Syscall(Emitter& e, const Op&) {

@@ -2,6 +2,8 @@
 //
 // A64 subtractions leave C = !CF and additions C = CF. Inverting after every addition would cost three instructions
 // each time without FlagM, so the form is tracked and only edges that need flags convert. See FlagForm in location.h.
+#include <bit>
+
 #include "worker/translator/emit/emitter.h"
 
 namespace phybin::emit {
@@ -97,22 +99,33 @@ PendingFlags Emitter::pending_flags() {
     } else {
       p.af_a = {Source::Kind::kConstant, 31, 0};
     }
-    p.af_b = af.b != kNoValue ? source_of(af.b) : Source{Source::Kind::kConstant, 31, af.imm};
+    p.af_b =
+        af.b != kNoValue ? source_of(af.b) : Source{Source::Kind::kConstant, 31, static_cast<int32_t>(af.imm & 0xff)};
   }
   return p;
 }
 
+namespace {
+
+// Bit per register that the source needs.
+uint32_t registers_of(const Source& source) {
+  const bool any = source.kind == Source::Kind::kRegister || source.kind == Source::Kind::kOffset;
+  return uint32_t{any} << source.reg;
+}
+
+}  // namespace
+
 // Uses temporaries that hold nothing that the flags are made from; x16, x17 and x30 stay as they are, exits have
 // their targets there.
 void Emitter::materialise_all(const PendingFlags& p, ir::FlagMask needs) {
-  uint32_t busy = 0;
-  for (const Source& s : {p.pf, p.af_a, p.af_b}) {
-    if (s.kind == Source::Kind::kRegister || s.kind == Source::Kind::kOffset) busy |= 1u << s.reg;
-  }
-  if (p.logic_reg != kZr) busy |= 1u << p.logic_reg;
-  Gpr scratch[3];
-  for (Gpr r = 0, n = 0; n < 3; ++r) {
-    if ((busy & (1u << r)) == 0) scratch[n++] = r;
+  const bool want_pf = p.has_pf && (needs & (ir::kP | ir::kA)) != 0;
+  const bool want_af = p.has_af && (needs & ir::kA) != 0;
+  Gpr scratch0 = 0, scratch1 = 0;
+  if (want_af || p.form != FlagForm::kCanonical) {
+    uint32_t free = ~(registers_of(p.pf) | registers_of(p.af_a) | registers_of(p.af_b) | 1u << p.logic_reg);
+    scratch0 = static_cast<Gpr>(std::countr_zero(free));
+    free &= free - 1;
+    scratch1 = static_cast<Gpr>(std::countr_zero(free));
   }
   const auto get = [&](const Source& s, Gpr to) -> Gpr {
     switch (s.kind) {
@@ -120,7 +133,7 @@ void Emitter::materialise_all(const PendingFlags& p, ir::FlagMask needs) {
         return s.reg;
       case Source::Kind::kConstant:
         if (s.imm == 0) return kZr;
-        a.mov_imm(false, to, static_cast<uint32_t>(s.imm) & 0xff);
+        a.movz(false, to, static_cast<uint32_t>(s.imm), 0);
         return to;
       case Source::Kind::kOffset:
         if (s.imm < 0) {
@@ -143,40 +156,38 @@ void Emitter::materialise_all(const PendingFlags& p, ir::FlagMask needs) {
       case FlagForm::kCanonical:
         break;
       case FlagForm::kDirect:
-        if ((needs & ir::kC) != 0) invert_carry(*this, scratch[0]);
+        if ((needs & ir::kC) != 0) invert_carry(*this, scratch0);
         break;
       case FlagForm::kLogic:
         if ((needs & ir::kC) == 0) break;
         if (p.logic_reg != kZr) {
           a.cmp_imm(p.logic_64, p.logic_reg, 0);
         } else {
-          set_carry_bit(*this, scratch[0]);
+          set_carry_bit(*this, scratch0);
         }
         break;
       case FlagForm::kFloat:
-        if (needs != 0) canonical_from_float(*this, scratch[0]);
+        if (needs != 0) canonical_from_float(*this, scratch0);
         break;
     }
   }
-  const bool want_pf = p.has_pf && (needs & (ir::kP | ir::kA)) != 0;
-  const bool want_af = p.has_af && (needs & ir::kA) != 0;
   Gpr result = kPfHome;
   if (want_pf) result = get(p.pf, kPfHome);
   if (want_af) {
     if (p.af_a.kind != Source::Kind::kNone) {
-      const Gpr x = get(p.af_a, scratch[0]);
-      const Gpr y = get(p.af_b, scratch[1]);
+      const Gpr x = get(p.af_a, scratch0);
+      const Gpr y = get(p.af_b, scratch1);
       a.eor(false, kAfHome, x, y);
     } else if (p.af_kind == ir::AfKind::kNegation) {
       a.neg(false, kAfHome, result);
     } else {
-      const Gpr y = get(p.af_b, scratch[1]);
+      const Gpr y = get(p.af_b, scratch1);
       if (p.af_kind == ir::AfKind::kSum) {
-        a.sub(false, scratch[0], result, y);
+        a.sub(false, scratch0, result, y);
       } else {
-        a.add(false, scratch[0], result, y);
+        a.add(false, scratch0, result, y);
       }
-      a.eor(false, kAfHome, scratch[0], y);
+      a.eor(false, kAfHome, scratch0, y);
     }
   }
   if (want_pf && result != kPfHome) a.mov(false, kPfHome, result);

@@ -12,10 +12,10 @@ inline uint64_t immediate(const ir::Op& op) {
 }
 
 inline void load_immediate(Emitter& e, a64::Gpr reg, uint64_t value) {
-  if (e.a.mov_imm_words(value) > 1) {
-    e.a.ldr_literal(true, reg, e.a.literal64(value));
-  } else {
+  if (e.a.is_mov_imm(value)) {
     e.a.mov_imm(true, reg, value);
+  } else {
+    e.a.ldr_literal64(reg, value);
   }
 }
 

@@ -71,10 +71,10 @@ void add_constant(Emitter& e, Gpr reg, Gpr from, int64_t value) {
 }
 
 void load_address_constant(Emitter& e, Gpr reg, uint64_t value) {
-  if (e.a.mov_imm_words(value) <= 1) {
+  if (e.a.is_mov_imm(value)) {
     e.a.mov_imm(true, reg, value);
   } else {
-    e.a.ldr_literal(true, reg, e.a.literal64(value));
+    e.a.ldr_literal64(reg, value);
   }
 }
 

@@ -527,9 +527,8 @@ Source Emitter::source_of(ValueId value) {
     case Where::kTemp:
       return {Source::Kind::kRegister, v.reg, 0};
     case Where::kConst:
-      // Of an address as well as of a number: PF and AF depend on its low byte alone, which is the same wherever the
-      // module is loaded.
-      return {Source::Kind::kConstant, 31, relative_addresses() ? constant(value) & 0xff : constant(value)};
+      // PF and AF depend on its low byte alone, which of an address is the same wherever the module is loaded.
+      return {Source::Kind::kConstant, 31, static_cast<int32_t>(constant(value) & 0xff)};
     case Where::kOffset:
       return {Source::Kind::kOffset, gpr_home(v.reg), v.offset};
     case Where::kSpill:

@@ -52,10 +52,10 @@ void emit_AesKeyGenAssist(Emitter& e, const Op& op) {
   e.a.movi(true, kB, kVecScratch0, 0);
   e.a.vmov(true, kVecScratch1, a);
   e.a.aese(kVecScratch1, kVecScratch0);
-  e.a.ldr_literal_v(kQ, kVecScratch0, e.a.literal128(index[0], index[1]));
+  e.a.ldr_literal128_v(kVecScratch0, index[0], index[1]);
   e.a.vtbl(true, 1, d, kVecScratch1, kVecScratch0);
   if (constant == 0) return;
-  e.a.ldr_literal_v(kQ, kVecScratch0, e.a.literal128(constant, constant));
+  e.a.ldr_literal128_v(kVecScratch0, constant, constant);
   e.a.veor(true, d, d, kVecScratch0);
 }
 
@@ -87,7 +87,7 @@ void emit_Sha1Rounds(Emitter& e, const Op& op) {
   const uint64_t twice = uint64_t{kConstants[kind]} << 32 | kConstants[kind];
   const Vec state = kVecScratch0, words = kVecScratch1, t = kVecScratch2;
   reverse_elements(e, words, b);
-  e.a.ldr_literal_v(kQ, t, e.a.literal128(twice, twice));
+  e.a.ldr_literal128_v(t, twice, twice);
   e.a.vadd(true, kS, words, words, t);
   reverse_elements(e, state, a);
   e.a.movi(true, kB, t, 0);  // E is part of the first word

@@ -20,7 +20,7 @@ namespace {
 
 void load_constant(Emitter& e, Vec d, uint32_t value) {
   const uint64_t twice = uint64_t{value} << 32 | value;
-  e.a.ldr_literal_v(kQ, d, e.a.literal128(twice, twice));
+  e.a.ldr_literal128_v(d, twice, twice);
 }
 
 void fast(Emitter& e, const Op& op, bool root) {

@@ -265,8 +265,7 @@ void emit_VecMoveMask(Emitter& e, const Op& op) {
 // The smallest element and, of equal ones, the lowest place: the minimum of element:place as 32-bit numbers.
 void emit_VecMinPosition(Emitter& e, const Op& op) {
   const Unary r(e, op);
-  const a64::Label places = e.a.literal128(0x0003000200010000, 0x0007000600050004);
-  e.a.ldr_literal_v(kQ, kVecScratch1, places);
+  e.a.ldr_literal128_v(kVecScratch1, 0x0003000200010000, 0x0007000600050004);
   e.a.vzip1(true, kH, kVecScratch0, kVecScratch1, r.a);
   e.a.vzip2(true, kH, kVecScratch1, kVecScratch1, r.a);
   e.a.vumin(true, kS, kVecScratch0, kVecScratch0, kVecScratch1);
@@ -316,7 +315,7 @@ void emit_VecMask(Emitter& e, const Op& op) {
   for (unsigned i = 0; i < 128 / bits; ++i) {
     if ((op.imm >> i & 1) != 0) halves[i * bits / 64] |= ones << (i * bits % 64);
   }
-  e.a.ldr_literal_v(kQ, e.def_vec(op), e.a.literal128(halves[0], halves[1]));
+  e.a.ldr_literal128_v(e.def_vec(op), halves[0], halves[1]);
 }
 
 // MPSADBW (SDM): eight sums of four absolute differences, of a moving window in a and one group of four bytes in b.

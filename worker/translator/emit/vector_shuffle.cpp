@@ -137,7 +137,7 @@ uint64_t repeated_byte_indexes(unsigned element, unsigned bytes) {
 void load_indexes_32(Emitter& e, unsigned imm, unsigned second, Vec into) {
   const Pattern p = pattern_of(imm);
   const auto element = [&](unsigned i) { return repeated_byte_indexes(p[i] + (i >= 2 ? second / 4 : 0), 4); };
-  e.a.ldr_literal_v(kQ, into, e.a.literal128(element(0) | element(1) << 32, element(2) | element(3) << 32));
+  e.a.ldr_literal128_v(into, element(0) | element(1) << 32, element(2) | element(3) << 32);
 }
 
 void shuffle_32(Emitter& e, unsigned imm, Vec d, Vec n) {
@@ -189,10 +189,10 @@ void emit_VecShuffle16(Emitter& e, const Op& op) {
   for (unsigned i = 0; i < 4; ++i) moved |= repeated_byte_indexes(p[i] + 4u * op.aux2, 2) << 16 * i;
   halves[op.aux2] = moved;
   if (op.width == 64) {
-    e.a.ldr_literal_v(kD, kVecScratch0, e.a.literal64(halves[0]));
+    e.a.ldr_literal64_v(kVecScratch0, halves[0]);
     e.a.vtbl(false, 1, d, a, kVecScratch0);
   } else {
-    e.a.ldr_literal_v(kQ, kVecScratch0, e.a.literal128(halves[0], halves[1]));
+    e.a.ldr_literal128_v(kVecScratch0, halves[0], halves[1]);
     e.a.vtbl(true, 1, d, a, kVecScratch0);
   }
 }

@@ -341,7 +341,7 @@ struct Region {
   uint64_t entry = 0;
   FlatArray<Op> ops;  // ops[0] is reserved
   std::vector<Block> blocks;
-  std::vector<GuestInstruction> instructions;
+  FlatArray<GuestInstruction> instructions;
   std::vector<uint16_t> block_table;  // of index_blocks()
   bool writes_vectors = false;        // some operation is a SetVec
 
