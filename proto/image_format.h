@@ -60,6 +60,7 @@ struct ImagePlace {
 };
 static_assert(sizeof(ImagePlace) == 12);
 inline constexpr uint8_t kLastFlagForm = 3;
+inline constexpr uint8_t kPlaceGoesBack = 0x80;  // bit of `pf`: emit::kGoesBack
 
 // Offsets are from the start of the file and lie within it; sections do not overlap.
 struct ImageVariant {

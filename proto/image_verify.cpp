@@ -72,7 +72,7 @@ const char* check_places(const uint8_t* file, const ImageVariant& v) {
     const auto place = element<ImagePlace>(file, v.places_offset, i);
     if (place.code < next || place.code % 4 != 0) return "places are out of order";
     if (place.code >= v.code_bytes) return "a place outside of the code";
-    if (place.flag_form > kLastFlagForm || place.pf > 31 || place.af_a > 31 || place.af_b > 31)
+    if (place.flag_form > kLastFlagForm || (place.pf & ~kPlaceGoesBack) > 31 || place.af_a > 31 || place.af_b > 31)
       return "a place that says nothing sensible";
     next = uint64_t{place.code} + 4;
   }

@@ -219,6 +219,8 @@ TEST(ImageVerify, HostileContent) {
     EXPECT_NE(place(v.places - 1, [&](ImagePlace& p) { p.code = static_cast<uint32_t>(v.code_bytes); }), nullptr);
     EXPECT_NE(place(0, [](ImagePlace& p) { p.flag_form = proto::kLastFlagForm + 1; }), nullptr);
     EXPECT_NE(place(0, [](ImagePlace& p) { p.af_b = 32; }), nullptr);
+    EXPECT_NE(place(0, [](ImagePlace& p) { p.pf = 32; }), nullptr);
+    EXPECT_NE(place(0, [](ImagePlace& p) { p.pf = proto::kPlaceGoesBack | 32; }), nullptr);
   }
 }
 

@@ -46,6 +46,7 @@ void handle_syscall(Thread& thread) {
 void rebuild_state(Thread& thread) {
   GuestState& state = thread.state;
   KnownPlace location;
+  thread.goes_back = false;
   if (thread.helper_return != 0) {
     // The stub has stored RIP. Flags are as the code had them at the call, if it says so.
     if (locate_code(thread.helper_return - 4, location)) make_flags_canonical(state, location.flag_form);
@@ -55,7 +56,9 @@ void rebuild_state(Thread& thread) {
   if (!locate_code(thread.left_pc, location))
     worker_error("a fault in translated code at a place that no table knows");
   state.rip = location.guest;
-  if (location.pf != emit::kPfHome) state.pf_raw = thread.left_registers[location.pf];
+  thread.goes_back = (location.pf & emit::kGoesBack) != 0;
+  const unsigned pf = location.pf & ~unsigned{emit::kGoesBack};
+  if (pf != emit::kPfHome) state.pf_raw = thread.left_registers[pf];
   const auto value = [&](unsigned r) { return r == 31 ? 0 : thread.left_registers[r]; };
   state.af_raw = value(location.af_a) ^ value(location.af_b);
   make_flags_canonical(state, location.flag_form);
@@ -154,7 +157,12 @@ int run_thread(GuestState& state) {
         raise_trap(thread, static_cast<ir::TrapKind>(thread.trap_info & 0xff), thread.trap_info >> 8);
         break;
       case EXIT_FAULT:
-        thread.has_fault = !resolve_fault(thread);
+        // A load that was made together with instructions before it: from these on singly, until the fault comes again.
+        if (thread.goes_back) {
+          thread.step_once = true;
+        } else {
+          thread.has_fault = !resolve_fault(thread);
+        }
         break;
       case EXIT_ALIGNMENT:
         use_barriers(thread.left_pc, state.rip);

@@ -65,7 +65,10 @@ struct Thread {
   // Where translated code was left by a signal handler.
   uint64_t left_pc = 0;
   uint64_t left_registers[32] = {};
-  bool step_once = false;       // the next instruction writes into its own page of code (write_watch.h)
+  // The next instruction is executed alone: it writes into its own page of code (write_watch.h), or is the first of
+  // those that a fault goes back to (`goes_back`: the last fault does; emit::kGoesBack).
+  bool step_once = false;
+  bool goes_back = false;
   bool state_replaced = false;  // the system call set all registers itself (rt_sigreturn)
 
   // Guest memory that the kernel may write to until the present system call ends (write_watch.cpp).

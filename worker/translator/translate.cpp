@@ -16,6 +16,7 @@
 #include "worker/translator/lift/alignment.h"
 #include "worker/translator/lift/lift_functions.h"
 #include "worker/translator/passes/liveness.h"
+#include "worker/translator/passes/nan_windows.h"
 #include "worker/translator/passes/vector_writes.h"
 
 namespace phybin {
@@ -268,10 +269,11 @@ void lift_region(const TranslateInput& input, const FlatArray<Decoded>& instruct
   }
 }
 
-bool build(const TranslateInput& input, Discovery& discovery, ir::Region& region) {
+bool build(const TranslateInput& input, Discovery& discovery, ir::Region& region, passes::NanWindowsMemory& windows) {
   if (!discovery.run(input)) return false;
   lift_region(input, discovery.instructions(), region);
   ir::index_blocks(region);
+  passes::gather_nan_checks(region, windows);
   passes::remove_overtaken_vector_writes(region);
   passes::analyse_liveness(region, input.all_flags_at_exit ? ir::kAllFlags : ir::FlagMask{0});
   return true;
@@ -297,6 +299,7 @@ void RegionCode::clear() {
 struct Translator::Memory {
   Discovery discovery;
   ir::Region region;
+  passes::NanWindowsMemory nan_windows;
   emit::EmitterMemory emitter;
 };
 
@@ -309,7 +312,7 @@ TranslateStatus Translator::translate(const TranslateInput& input, RegionCode& o
   if (attempt.max_instructions > 512) attempt.max_instructions = 512;
   for (;;) {
     out.clear();
-    if (!build(attempt, m.discovery, m.region)) return TranslateStatus::kNoCode;
+    if (!build(attempt, m.discovery, m.region, m.nan_windows)) return TranslateStatus::kNoCode;
     out.guest_ranges.swap(m.discovery.ranges());
     out.instructions.swap(m.region.instructions);
     if (emit::Emitter(m.emitter, m.region, attempt, out).run()) return TranslateStatus::kOk;
@@ -322,7 +325,8 @@ TranslateStatus translate(const TranslateInput& input, RegionCode& out) { return
 std::string translate_to_ir_text(const TranslateInput& input) {
   Discovery discovery;
   ir::Region region;
-  if (!build(input, discovery, region)) return {};
+  passes::NanWindowsMemory windows;
+  if (!build(input, discovery, region, windows)) return {};
   return ir::print(region);
 }
 

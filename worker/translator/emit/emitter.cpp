@@ -8,21 +8,19 @@ using ir::Op;
 using ir::Opcode;
 using ir::ValueId;
 
-namespace {
-
 constexpr EmitFunction kEmit[static_cast<unsigned>(Opcode::kCount)] = {
 #define OP(name, result, operands, properties) emit_##name,
     PHYBIN_IR_OPCODES(OP)
 #undef OP
 };
 
-}  // namespace
-
 void EmitterMemory::clear() {
   cold.clear();
   deferred_edges.clear();
   cold_exits.clear();
   cold_indirects.clear();
+  again_windows.clear();
+  again_values.clear();
 }
 
 Emitter::Emitter(EmitterMemory& memory, ir::Region& region_in, const TranslateInput& input, RegionCode& out)
@@ -36,7 +34,9 @@ Emitter::Emitter(EmitterMemory& memory, ir::Region& region_in, const TranslateIn
       out_(out),
       input_(input),
       ops_(region_in.ops.data()),
-      cold_(memory.cold) {
+      cold_(memory.cold),
+      again_windows_(memory.again_windows),
+      again_values_(memory.again_values) {
   memory.clear();
   a.new_labels(region.blocks.size());
 }
@@ -218,6 +218,12 @@ void Emitter::fault_point() {
   } else {
     add_location(location(false));
   }
+}
+
+void Emitter::go_back_by(unsigned instructions) {
+  LocationEntry& entry = out_.locations.back();
+  entry.instruction = static_cast<uint16_t>(entry.instruction - instructions);
+  entry.pf |= kGoesBack;
 }
 
 }  // namespace phybin::emit

@@ -86,6 +86,18 @@ struct ColdIndirect {
 
 using ir::Where;
 
+// A window of operations that are computed again when its check, the operation `check`, finds a NaN: where the values
+// are that this starts from and those that it has to correct, and which registers are free.
+struct AgainWindow {
+  uint16_t first, check;
+  uint32_t first_value, end_value;  // in EmitterMemory::again_values
+  uint32_t free_vec;                // bit per host register
+};
+struct ValueRegister {
+  ir::ValueId value;
+  uint8_t reg;
+};
+
 // Memory that is kept from one translation to the next, because allocating it would cost as much as using it.
 struct EmitterMemory {
   a64::Assembler::Memory assembler;
@@ -93,6 +105,8 @@ struct EmitterMemory {
   FlatArray<DeferredEdge> deferred_edges;
   FlatArray<ColdExit> cold_exits;
   FlatArray<ColdIndirect> cold_indirects;
+  FlatArray<AgainWindow> again_windows;
+  FlatArray<ValueRegister> again_values;
 
   // For the next translation.
   void clear();
@@ -172,6 +186,8 @@ class Emitter : private IntegerTables, private VectorTables {
 
   // ---- Guest memory (memory.cpp) --------------------------------------------------------------------------------
   void fault_point();
+  // Should what the last fault_point() was called for fault, the guest goes back by so many instructions.
+  void go_back_by(unsigned instructions);
   // Computes a + (b << aux) + imm of a memory operation into one register (a home, a temporary or kScratch0).
   a64::Gpr address(const ir::Op& op);
   // reg = a guest address, which may be one inside the module.
@@ -235,6 +251,13 @@ class Emitter : private IntegerTables, private VectorTables {
   // A location table entry that serves cold code: the current instruction, flags as they are now.
   LocationEntry location(bool is_poll);
   void add_location(LocationEntry entry);
+
+  // ---- Windows of NaNs (vector_nan.cpp) ---------------------------------------------------------------------------
+  // While what FCheckNan checks is at hand: notes the registers for compute_again(). Returns its argument.
+  uint64_t note_again_window();
+  void compute_again(uint64_t window);
+  // Whether this is compute_again().
+  bool computes_again() const { return computes_again_; }
 
   // ---- Exits (exits.cpp) ------------------------------------------------------------------------------------------
   // Goes to a guest address: a block of this region or, without `block`, an exit. `from_block` tells backward jumps,
@@ -311,6 +334,7 @@ class Emitter : private IntegerTables, private VectorTables {
     free_if_dying(op.c);
   }
   a64::Gpr use_elsewhere(ir::ValueId value);
+  a64::Vec def_vec_again(const ir::Op& op);
   a64::Gpr def_special(const ir::Op& op);
   void hold_in(a64::Gpr reg);
   void leave_home_to(const ir::Op& op);
@@ -345,10 +369,14 @@ class Emitter : private IntegerTables, private VectorTables {
   uint16_t current_ = 0;
   bool exhausted_ = false;  // an operation wanted more registers than there are
   int block_ = 0;
+  bool computes_again_ = false;
   FlatArray<ColdPath>& cold_;
+  FlatArray<AgainWindow>& again_windows_;
+  FlatArray<ValueRegister>& again_values_;
 };
 
 using EmitFunction = void (*)(Emitter&, const ir::Op&);
+extern const EmitFunction kEmit[static_cast<unsigned>(ir::Opcode::kCount)];
 
 #define OP(name, result, operands, properties) void emit_##name(Emitter&, const ir::Op&);
 PHYBIN_IR_OPCODES(OP)

@@ -331,6 +331,7 @@ void emit_LoadVec(Emitter& e, const Op& op) {
   const Address where = place(e, op, size);
   static constexpr MemOp kLoads[5] = {MemOp::LDR_B, MemOp::LDR_H, MemOp::LDR_S, MemOp::LDR_D, MemOp::LDR_Q};
   access(e, kLoads[size], e.def_vec(op), where);
+  if (op.aux2 != 0) e.go_back_by(op.aux2);
   if (e.ordered()) e.a.dmb(a64::Barrier::ISHLD);
 }
 

@@ -421,6 +421,8 @@ a64::Gpr Emitter::def_special(const Op& op) {
 }
 
 a64::Vec Emitter::def_vec(const Op& op) {
+  if (computes_again_) [[unlikely]]
+    return def_vec_again(op);
   vec_touched_ = true;
   const bool early = clobbers_early(op, host);
   const bool tied = (ir::traits(op.code) & ir::kTied) != 0;

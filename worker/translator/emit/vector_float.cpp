@@ -1,16 +1,10 @@
 // Floating-point arithmetic and comparison, scalar and packed.
 //
-// A64 and x86 agree on every IEEE 754 result with the same rounding mode; they differ in NaNs. The result of an
-// invalid operation is the negative default NaN on x86 (SDM vol. 1, 4.8.3.7) and the positive one here. Of two NaN
-// operands x86 takes the first one (table 4-7), A64 prefers a signaling one (Arm ARM, FPProcessNaNs). So FFixNan
-// looks whether a result is a NaN, which is rare, and then chooses anew in code out of line. It looks at the result
-// and not at FPSR.IOC, which says the same in fewer instructions: reading FPSR waits for all floating-point work in
-// flight on the cores that this runs on, while these checks are off the critical path. Exception flags just gather in
-// FPSR.
+// A64 and x86 agree on every IEEE 754 result with the same rounding mode; they differ in NaNs (vector_nan.cpp).
+// Exception flags just gather in FPSR.
 //
 // MIN and MAX are selections on x86 (SDM, "MINPS"), not the IEEE operations, so a comparison and a bitwise select.
 #include "worker/translator/emit/emitter.h"
-#include "worker/translator/emit/nzcv.h"
 
 namespace phybin::emit {
 
@@ -22,8 +16,6 @@ using a64::Vec;
 using ir::Op;
 
 namespace {
-
-constexpr Vec kAbsent = 31;  // FFixNan without a second operand
 
 bool is_packed(const Op& op) { return op.width == 128; }
 
@@ -62,43 +54,6 @@ void select_by_comparison(Emitter& e, const Op& op, bool less) {
   }
 }
 
-// In every element where r is a NaN: the first source's NaN made quiet; else, if the second is a NaN, r is that
-// already; else r is the positive default and has to be the negative one. The maximum of a NaN and itself is that
-// NaN, quiet, and raises nothing that the operation has not raised.
-void cold_fix_nan(Emitter& e, const ColdPath& cold) {
-  const Vec r = cold.regs[0], first = cold.regs[1], second = cold.regs[2];
-  const Size size(cold.regs[3]);
-  const bool packed = cold.regs[4] != 0;
-  const Vec t0 = kVecScratch0, t1 = kVecScratch1, t2 = kVecScratch2;
-  const auto ordered = [&](Vec d, Vec n) {
-    if (packed) {
-      e.a.vfcmeq(true, size, d, n, n);
-    } else {
-      e.a.fcmeq_scalar(size, d, n, n);
-    }
-  };
-  e.a.vfneg(true, size, t2, r);
-  if (second == kAbsent) {
-    ordered(t0, first);
-    ordered(t1, r);
-    e.a.vbic(packed, t0, t0, t1);
-    e.a.vbit(packed, r, t2, t0);
-  } else {
-    ordered(t0, second);
-    e.a.vbsl(packed, t0, t2, r);
-    if (packed) {
-      e.a.vfmax(true, size, t1, first, first);
-    } else {
-      e.a.fmax(size, t1, first, first);
-    }
-    ordered(t2, first);
-    e.a.vbsl(packed, t2, t0, t1);
-    ordered(t0, r);
-    e.a.vbif(packed, r, t2, t0);
-  }
-  e.a.b(cold.back);
-}
-
 }  // namespace
 
 #define EMIT(OP, name, scalar, packed)         \
@@ -123,39 +78,6 @@ void emit_FSqrt(Emitter& e, const Op& op) {
   } else {
     e.a.fsqrt(op.aux, d, a);
   }
-}
-
-// The sources may live in registers that the result is to have, so it moves there (def_vec) only after the check.
-void emit_FFixNan(Emitter& e, const Op& op) {
-  const Vec r = e.use_vec(op.a);
-  const Vec first = e.use_vec(op.b);
-  const Vec second = op.c != ir::kNoValue && op.c != op.b ? e.use_vec(op.c) : kAbsent;
-  ColdPath& cold = e.add_cold(cold_fix_nan);
-  cold.regs[0] = r;
-  cold.regs[1] = first;
-  cold.regs[2] = second;
-  cold.regs[3] = op.aux;
-  cold.regs[4] = is_packed(op);
-  const a64::Label entry = cold.entry, back = cold.back;
-  Vec probe = r;
-  if (is_packed(op)) {  // the maximum of all elements is a NaN if one of them is
-    probe = kVecScratch0;
-    if (op.aux == 2) {
-      e.a.vfmaxv(probe, r);
-    } else {
-      e.a.fmaxp_scalar(kD, probe, r);
-    }
-  }
-  if (nzcv_is_free(e, op)) {
-    e.a.fcmp(op.aux, probe, probe);
-    e.a.b_cond(a64::Cond::VS, entry);
-  } else {
-    e.a.fcmeq_scalar(op.aux, kVecScratch0, probe, probe);
-    e.a.fmov_to_gpr(op.aux == 3, kScratch0, kVecScratch0);
-    e.a.cbz(op.aux == 3, kScratch0, entry);
-  }
-  e.a.bind(back);
-  e.def_vec(op);
 }
 
 void emit_FMin(Emitter& e, const Op& op) { select_by_comparison(e, op, true); }

@@ -89,6 +89,12 @@ class Builder {
   ValueId get_vec(unsigned reg);
   void set_vec(unsigned reg, ValueId value);
 
+  // `result` of an operation on a and b (which may be absent), with x86's NaN.
+  ValueId fix_nan(uint8_t width, ValueId result, ValueId a, ValueId b, uint8_t element) {
+    region_.has_nan_checks = true;
+    return op(Opcode::kFFixNan, width, result, a, b, 0, element);
+  }
+
   void push(ValueId value, uint8_t width = 64) {
     op(Opcode::kPush, width, value);
     gpr_[4] = kNoValue;

@@ -144,7 +144,8 @@ enum class ResultClass : uint8_t { kNone, kInt, kVec };
   /* Guest memory. Address: a + (b << aux) + imm, a and b may be absent; width = bits accessed. */                   \
   OP(Load,             Int,  "ii-", kCanFault) /* zero-extended */                                                   \
   OP(LoadSigned,       Int,  "ii-", kCanFault) /* aux2 = result width (32, 64) */                                    \
-  OP(LoadVec,          Vec,  "ii-", kCanFault) /* width 32, 64, 128; upper bits zero */                              \
+  OP(LoadVec,          Vec,  "ii-", kCanFault) /* width 32, 64, 128; upper bits zero; aux2: should it fault, the     \
+                                           guest goes back by so many instructions (passes/nan_windows) */           \
   OP(Store,            None, "iii", kCanFault | kSideEffect) /* c = value */                                         \
   OP(StoreVec,         None, "iiv", kCanFault | kSideEffect)                                                         \
   OP(Push,             None, "i--", kCanFault | kSideEffect) /* width 64 (or 16): stores and moves RSP */            \
@@ -291,6 +292,7 @@ struct Op {
   bool sunk : 1 = false;            // SetPf, SetAf: only the edges out of the block read it (passes/liveness)
   RawNeed pf : 2 = RawNeed::kNone;  // of flags that the operation names itself (passes/liveness)
   RawNeed af : 2 = RawNeed::kNone;
+  bool again : 1 = false;  // its NaNs are not x86's: computed again if a check finds one (passes/nan_windows)
   Where where = Where::kNowhere;
   uint8_t reg = 0;     // guest register (kHome, kOffset), host register (kTemp), slot (kSpill)
   int16_t offset = 0;  // kOffset: value = home of reg + offset, 64-bit
@@ -344,12 +346,14 @@ struct Region {
   FlatArray<GuestInstruction> instructions;
   std::vector<uint16_t> block_table;  // of index_blocks()
   bool writes_vectors = false;        // some operation is a SetVec
+  bool has_nan_checks = false;        // some operation is an FFixNan
 
   void clear() {
     ops.clear();
     blocks.clear();
     instructions.clear();
     writes_vectors = false;
+    has_nan_checks = false;
   }
 };
 

@@ -41,6 +41,7 @@ void add_op(std::string& text, const Op& op, unsigned index) {
   if (op.imm != 0) add(text, " imm=%#" PRIx64, static_cast<uint64_t>(op.imm));
   if (op.aux != 0) add(text, " aux=%u", op.aux);
   if (op.aux2 != 0) add(text, " aux2=%u", op.aux2);
+  if (op.again) text += " again=1";
   add_flags(text, " use=", op.flags_use);
   add_flags(text, " def=", op.flags_def);
   add_flags(text, " live=", op.flags_live);

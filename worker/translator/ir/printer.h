@@ -11,8 +11,8 @@
 //
 // A line `@address+length` opens a guest instruction, every other line is one operation: the value that it defines,
 // the opcode and its width, the operands that the opcode has (`_`: absent), then what differs from 0: imm, aux, aux2,
-// use (flags read), def (flags defined; n z c v p a). Once the passes have run, also live (flags that somebody reads
-// afterwards), home, uses, and in front of the operation `-` if it is dead, `~` if it is sunk.
+// use (flags read), def (flags defined; n z c v p a). Once the passes have run, also again, live (flags that somebody
+// reads afterwards), home, uses, and in front of the operation `-` if it is dead, `~` if it is sunk.
 #pragma once
 
 #include <string>

@@ -190,6 +190,7 @@ class Reader {
     if (key == "imm") return store(value, op.imm);
     if (key == "aux") return store(value, op.aux);
     if (key == "aux2") return store(value, op.aux2);
+    if (key == "again") return op.again = value == "1";
     if (key == "home") return store(value, op.home);
     if (key == "to") {
       op.writes_home = true;

@@ -54,6 +54,8 @@ unsigned optional_operands(Opcode code) {
     case Opcode::kShrd:
     case Opcode::kFFixNan:
       return kOperandC;
+    case Opcode::kFKeep:
+      return kOperandB | kOperandC;
     case Opcode::kCallHelper:
     case Opcode::kCallState:
       return kOperandA | kOperandB | kOperandC;

@@ -140,24 +140,36 @@ void write_scalar(Lifter& l, ValueId value, uint8_t element) {
 
 namespace {
 
-bool is_from_integer(Lifter& l, ValueId value) {
-  const Opcode code = l.b.at(value).code;
-  return code == Opcode::kFFromInt || code == Opcode::kVecIntToFloat || code == Opcode::kVecIntToDouble;
+// What is known of a number in one format says nothing of the same bits in another: the format is `element`.
+bool is_from_integer(Lifter& l, ValueId value, uint8_t element) {
+  const ir::Op& o = l.b.at(value);
+  switch (o.code) {
+    case Opcode::kFFromInt:
+      return o.aux == element;
+    case Opcode::kVecIntToFloat:
+      return element == 2;
+    case Opcode::kVecIntToDouble:
+      return element == 3;
+    default:
+      return false;
+  }
 }
 
 // A sum of squares, a square root: a number without sign, or a quiet NaN.
-bool is_nonnegative(Lifter& l, ValueId value, unsigned depth = 0) {
+bool is_nonnegative(Lifter& l, ValueId value, uint8_t element, unsigned depth = 0) {
   constexpr unsigned kDepth = 4;
   const ir::Op& o = l.b.at(value);
+  if (o.aux != element) return false;
   switch (o.code) {
     case Opcode::kFMul:
       return o.a == o.b;
     case Opcode::kFSqrt:
       return true;
     case Opcode::kFFixNan:
-      return depth < kDepth && is_nonnegative(l, o.a, depth + 1);
+      return depth < kDepth && is_nonnegative(l, o.a, element, depth + 1);
     case Opcode::kFAdd:
-      return depth < kDepth && is_nonnegative(l, o.a, depth + 1) && is_nonnegative(l, o.b, depth + 1);
+      return depth < kDepth && is_nonnegative(l, o.a, element, depth + 1) &&
+             is_nonnegative(l, o.b, element, depth + 1);
     default:
       return false;
   }
@@ -165,17 +177,17 @@ bool is_nonnegative(Lifter& l, ValueId value, unsigned depth = 0) {
 
 // A number times or plus itself is never invalid, nor is a sum or difference with a finite number, a sum of numbers
 // without sign, or the square root of one. And of one NaN there is only one choice, or of two quiet ones.
-bool has_x86_nan_anyway(Lifter& l, Opcode code, ValueId a, ValueId b) {
+bool has_x86_nan_anyway(Lifter& l, Opcode code, uint8_t element, ValueId a, ValueId b) {
   switch (code) {
     case Opcode::kFMul:
       return a == b;
     case Opcode::kFSqrt:
-      return is_nonnegative(l, a);
+      return is_nonnegative(l, a, element);
     case Opcode::kFAdd:
-      if (a == b || (is_nonnegative(l, a) && is_nonnegative(l, b))) return true;
+      if (a == b || (is_nonnegative(l, a, element) && is_nonnegative(l, b, element))) return true;
       [[fallthrough]];
     case Opcode::kFSub:
-      return is_from_integer(l, a) || is_from_integer(l, b);
+      return is_from_integer(l, a, element) || is_from_integer(l, b, element);
     default:
       return false;
   }
@@ -184,8 +196,8 @@ bool has_x86_nan_anyway(Lifter& l, Opcode code, ValueId a, ValueId b) {
 }  // namespace
 
 ValueId with_x86_nan(Lifter& l, uint8_t width, uint8_t element, ValueId result, ValueId a, ValueId b) {
-  if (l.options.fast_math || has_x86_nan_anyway(l, l.b.at(result).code, a, b)) return result;
-  return l.b.op(Opcode::kFFixNan, width, result, a, b, 0, element);
+  if (l.options.fast_math || has_x86_nan_anyway(l, l.b.at(result).code, element, a, b)) return result;
+  return l.b.fix_nan(width, result, a, b, element);
 }
 
 }  // namespace phybin::lift

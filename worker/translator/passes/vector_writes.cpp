@@ -33,7 +33,8 @@ void remove_overtaken_vector_writes(Region& region) {
         if (const uint16_t earlier = last_write[op.aux]; earlier != 0) {
           Op& overtaken = region.ops[earlier];
           Op& merge = region.ops[op.a];
-          if (merge.a == overtaken.a && same_place(region.ops[overtaken.a], merge)) {
+          // What a window of NaNs starts from is fixed already.
+          if (merge.a == overtaken.a && !merge.again && same_place(region.ops[overtaken.a], merge)) {
             merge.a = region.ops[overtaken.a].a;
           }
           overtaken.code = Opcode::kVecZero;  // a value without users: not emitted
