@@ -246,7 +246,7 @@ void Emitter::parity(Gpr reg) {
 // form.
 void Emitter::leave_float_form(const Op& op) {
   if (flag_form_ != FlagForm::kFloat) return;
-  if ((op.flags_live & ~op.flags_def) != 0) {
+  if ((op.flags_use | (op.flags_live & ~op.flags_def)) != 0) {
     make_canonical();
   } else {
     set_flags(FlagForm::kCanonical);
