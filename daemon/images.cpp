@@ -364,6 +364,11 @@ Descriptor Images::new_file(std::string& path) {
   return Descriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
 }
 
+uint64_t Images::room() const {
+  struct statvfs system {};
+  return statvfs(cache_dir_.c_str(), &system) == 0 ? uint64_t{system.f_bavail} * system.f_frsize : 0;
+}
+
 void Images::publish(const ImageKey& key, const std::string& path, uint64_t profile,
                      std::function<void(const std::string&)> done, ImageOrigin origin) {
   ImageRow row;

@@ -52,6 +52,8 @@ class Images {
                std::function<void(const std::string& problem)> done, ImageOrigin origin = ImageOrigin::kMadeHere);
   void set_origin(const ImageKey& key, ImageOrigin origin);
   void remove(const ImageKey& key);
+  // Bytes that can still be written where images lie.
+  uint64_t room() const;
   // Verifies again, now.
   void verify(const ImageKey& key, std::function<void(const std::string& problem)> done);
 

@@ -40,6 +40,9 @@ constexpr size_t kMaxWanted = 4096;
 // After a failure, and twice as long after the next one.
 constexpr int64_t kRetrySeconds = 60, kMaxRetrySeconds = 7 * 24 * 3600;
 
+// What there must be on a disk that was full: some, and more than what did not fit.
+constexpr uint64_t kLeastRoom = 1 << 20;
+
 // Of an image. The format allows 64 MiB of code in each of its two variants, and tables.
 constexpr uint64_t kMaxImageFile = 1ull << 30;
 // What a job may complain.
@@ -168,11 +171,16 @@ void Jobs::consider(const ImageKey& key, const std::shared_ptr<Module>& module, 
     if (static_cast<size_t>(std::count_if(wanted_.begin(), wanted_.end(), of_user)) >= kMaxWanted) return;
   }
   Wanted& wanted = found != wanted_.end() ? found->second : wanted_[key];
-  if (found == wanted_.end()) wanted = {module, user, time, {}};
+  if (found == wanted_.end()) wanted = {module, user, time, {}, 0};
   const uint64_t fresh = known - had;
   const bool worthwhile = image == nullptr || fresh >= kWorthwhile || fresh * kWorthwhileShare > had;
   wanted.due = worthwhile ? std::min(time + kCalm, wanted.first + kLatest)
                           : std::min(time + kQuiet, wanted.first + kQuietLatest);
+}
+
+bool Jobs::idle() const {
+  const auto waits_for_room = [](const auto& each) { return each.second.room != 0; };
+  return running_.empty() && !asking_ && std::all_of(wanted_.begin(), wanted_.end(), waits_for_room);
 }
 
 void Jobs::hurry() {
@@ -190,8 +198,13 @@ void Jobs::start_due() {
   while (build_ && !stopped_ && running_.size() < config_.compile_jobs) {
     auto best = wanted_.end();
     size_t best_count = 0;
+    std::optional<uint64_t> room;
     for (auto each = wanted_.begin(); each != wanted_.end(); ++each) {
       if (each->second.due > Clock::now()) continue;
+      if (each->second.room != 0) {
+        if (!room) room = images_.room();
+        if (*room < each->second.room) continue;
+      }
       const auto of_user = [&](const auto& job) { return job.second->user == each->second.user; };
       const auto count = static_cast<size_t>(std::count_if(running_.begin(), running_.end(), of_user));
       if (best != wanted_.end() && count > best_count) continue;
@@ -291,18 +304,26 @@ void Jobs::ended(const ImageKey& key, int status) {
 
 void Jobs::fail(const ImageKey& key, const std::string& reason) {
   ++counters_.failed;
+  const auto found = running_.find(key);
+  struct stat written {};
+  if (found != running_.end()) {
+    log(LogLevel::kWarning, "no image of " + found->second->module->row.name + ": " + reason,
+        {{"PHYBIN_MODULE", found->second->module->row.name}, {"PHYBIN_MODULE_SHA256", to_hex(key.module)}});
+    if (lstat(found->second->path.c_str(), &written) == 0) unlink(found->second->path.c_str());
+  }
+  // A full disk is no fault of the module. (Where there is room all the same, it was something else: a quota.)
+  const uint64_t needed = std::max(kLeastRoom, 2 * static_cast<uint64_t>(written.st_size));
+  if (reason.find(strerror(ENOSPC)) != reason.npos && images_.room() < needed) {
+    finish(key);
+    if (const auto again = wanted_.find(key); again != wanted_.end()) again->second.room = needed;
+    return;
+  }
   Failure failure = store_.failure(key).value_or(Failure{});
   const int64_t wait = std::min(kRetrySeconds << std::min<int64_t>(failure.count, 20), kMaxRetrySeconds);
   ++failure.count;
   failure.retry_at = now() + wait;
   failure.reason = reason;
   store_.save_failure(key, failure);
-  const auto found = running_.find(key);
-  if (found != running_.end()) {
-    log(LogLevel::kWarning, "no image of " + found->second->module->row.name + ": " + reason,
-        {{"PHYBIN_MODULE", found->second->module->row.name}, {"PHYBIN_MODULE_SHA256", to_hex(key.module)}});
-    unlink(found->second->path.c_str());
-  }
   finish(key);
 }
 

@@ -2,7 +2,8 @@
 //
 // One job for one key, however many workers ask. A module without an image gets one when no entry point was met in it
 // for a moment; one with an image gets another when enough new ones came, or some and then none for a while. A module
-// of which no image can be made is tried again later and later.
+// of which no image can be made is tried again later and later; but one that only had too small a disk, as soon as it
+// has room.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -53,7 +54,8 @@ class Jobs {
   size_t queued() const { return wanted_.size(); }
   size_t running() const { return running_.size(); }
   const Counters& counters() const { return counters_; }
-  bool idle() const { return wanted_.empty() && running_.empty() && !asking_; }
+  // What waits for room on the disk may wait for ever.
+  bool idle() const;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -61,6 +63,7 @@ class Jobs {
     std::shared_ptr<Module> module;
     uid_t user;
     Clock::time_point first, due;
+    uint64_t room = 0;  // bytes on the disk without which it has failed
   };
   struct Running;
 

@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import struct
+import subprocess
 import tempfile
 import time
 import unittest
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from cache_daemon import BUILD_ID, DaemonTest, entry_points, meet
 from hanging_files import HangingFiles
-from phybind import HEADER, HELLO, MODULE, VERSION, WELCOME, file_key
+from phybind import HEADER, HELLO, MODULE, VERSION, WELCOME, Daemon, file_key
 
 
 class Clients(DaemonTest):
@@ -258,6 +259,42 @@ class Compilers(DaemonTest):
         self.run_program(daemon, daemon.folder / "program")
         self.settle(daemon)
         self.assertEqual(self.jobs(daemon), (0, 0))
+
+    def test_full_disk(self):
+        """Nothing is tried while the disk is full, and everything once there is room again."""
+        folder = tempfile.mkdtemp(prefix="phybind-compiler-")
+        self.addCleanup(shutil.rmtree, folder)
+        self.compiler = self.script(folder, f"""
+try:
+    for _ in range(24):
+        os.write(1, bytes(1 << 16))
+except OSError as error:
+    sys.exit(os.strerror(error.errno))
+os.lseek(1, 0, 0)
+os.ftruncate(1, 0)
+os.execv({str(DaemonTest.compiler)!r}, ['c', *sys.argv[1:]])""")
+        daemon = Daemon(f"--compiler={self.compiler}")
+        self.addCleanup(daemon.__exit__)
+        daemon.cache.mkdir(exist_ok=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m,mode=0700", "tmpfs", daemon.cache], check=True)
+        self.addCleanup(subprocess.run, ["umount", "-l", daemon.cache], check=True)
+        daemon.start()
+        filler = daemon.cache / "filler"
+        filler.write_bytes(bytes((os.statvfs(daemon.cache).f_bavail - 256) * 4096))
+        program = self.program(daemon)
+        for points in (40, 200):
+            self.run_program(daemon, program, points=entry_points(program, points))
+            self.settle(daemon)
+            time.sleep(3)
+            self.assertEqual(self.jobs(daemon), (0, 1), daemon.log.read_text())
+        self.assertIn("No space left on device", daemon.log.read_text())
+        self.assertEqual(list((daemon.cache / "new").iterdir()), [])
+        filler.unlink()
+        deadline = time.monotonic() + 20
+        while self.jobs(daemon) != (1, 1) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        self.assertEqual(self.jobs(daemon), (1, 1), daemon.log.read_text())
+        self.assertEqual(len(self.offered(daemon, program)), 1)
 
     def test_death(self):
         self.fails("os.abort()", "killed by Aborted")
