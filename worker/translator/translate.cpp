@@ -9,7 +9,7 @@
 #include <array>
 #include <bit>
 
-#include "worker/translator/decode/instruction.h"
+#include "worker/translator/decode/decoder.h"
 #include "worker/translator/emit/emitter.h"
 #include "worker/translator/ir/builder.h"
 #include "worker/translator/ir/printer.h"
@@ -37,7 +37,7 @@ enum Marks : uint8_t {
 
 struct Decoded {
   Instruction in;
-  lift::LiftFunction lift;  // null: not implemented
+  lift::LiftFunction lift;
   uint64_t address;
   uint64_t pointer, jump;  // kThrough: where the pointer is, and where the stub's jump is
   uint8_t marks;
@@ -93,16 +93,16 @@ class Discovery {
 
   bool is_known(uint64_t pc) const { return input_.is_known != nullptr && input_.is_known(input_.known_context, pc); }
 
-  // Where the index of an instruction at `pc` goes. Null if there is one: it becomes a leader then, and `marks` are
-  // its marks besides.
-  uint16_t* free_slot(uint64_t pc, uint8_t marks) {
+  // Finds the slot for an instruction at `pc`. False if there is one: it becomes a leader then, and `marks` are its
+  // marks besides.
+  bool find_free_slot(uint64_t pc, uint8_t marks, std::size_t& slot) {
     for (uint64_t i = pc;; ++i) {
-      uint16_t& slot = slots_[i & slot_mask_];
-      if (slot == 0) return &slot;
-      Decoded& known = instructions_[slot - std::size_t{1}];
+      slot = i & slot_mask_;
+      if (slots_[slot] == 0) return true;
+      Decoded& known = instructions_[slots_[slot] - std::size_t{1}];
       if (known.address != pc) continue;
       known.marks |= kLeader | marks;
-      return nullptr;
+      return false;
     }
   }
 
@@ -128,7 +128,7 @@ class Discovery {
 
   // Decodes from `pc` on, whose slot is free, until control may go elsewhere: Flow::kEnd if it does not go on from
   // there, or goes on in what has been decoded. `pc` is behind the last instruction then.
-  Flow decode_block(uint64_t& pc, uint16_t* slot, uint8_t marks) {
+  Flow decode_block(uint64_t& pc, std::size_t slot, uint8_t marks) {
     const CodeWindow window = input_.window;
     const uint64_t end = window.start + window.size;
     std::size_t count = instructions_.size();
@@ -138,14 +138,14 @@ class Discovery {
     for (;;) {
       d->address = at;
       d->marks = marks;
-      const DecodeStatus status = decode::decode(window.bytes + (at - window.start), end - at, at, d->in);
+      const DecodeStatus status = decode::decode_inline(window.bytes + (at - window.start), end - at, at, d->in);
       if (status != DecodeStatus::kOk) [[unlikely]] {
         flow = Flow::kEnd;  // at the end of the window, too
         if (status == DecodeStatus::kOutOfBytes && at != input_.pc) break;
         d->in = Instruction{};
         d->in.length = 1;
       }
-      *slot = static_cast<uint16_t>(++count);
+      slots_[slot] = static_cast<uint16_t>(++count);
       at += d->in.length;
       const lift::Lifting lifting = lift::lifting_of(d->in.mnemonic);
       d->lift = lifting.function;
@@ -153,7 +153,7 @@ class Discovery {
       if (flow != Flow::kNext) break;
       ++d;
       marks = 0;
-      if (count == input_.max_instructions || (slot = free_slot(at, 0)) == nullptr) {
+      if (count == input_.max_instructions || !find_free_slot(at, 0, slot)) {
         flow = Flow::kEnd;
         break;
       }
@@ -170,8 +170,8 @@ class Discovery {
     const auto may_follow = [&](unsigned cost) { return depth + cost <= input_.prefetch_depth; };
     while (instructions_.size() < input_.max_instructions) {
       const uint8_t marks = entry ? kLeader | kEntry : kLeader;
-      uint16_t* const slot = free_slot(pc, marks);
-      if (slot == nullptr) break;
+      std::size_t slot;
+      if (!find_free_slot(pc, marks, slot)) break;
       if (depth >= kKnownDepth && !backward && !entry && is_known(pc)) break;
       backward = false;
       const Flow flow = decode_block(pc, slot, marks);
@@ -215,10 +215,8 @@ std::size_t lift_block(const TranslateInput& input, const Decoded* decoded, std:
     lift::Lifter lifter{builder, alignment, d->in, d->address, input.options, input.host};
     if ((d->marks & kThrough) != 0) {
       lift::lift_call_through(lifter, d->pointer, d->jump);
-    } else if (d->lift != nullptr) {
-      d->lift(lifter);
     } else {
-      lifter.trap(ir::TrapKind::kInvalidOpcode);
+      d->lift(lifter);
     }
     ++d;
   } while (!builder.block_ended() && (d->marks & kLeader) == 0);

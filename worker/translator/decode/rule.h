@@ -40,11 +40,11 @@ struct Rule {
   consteval Rule(std::string_view encoding, Mnemonic name, std::string_view operand_names) : mnemonic(name) {
     parse_operands(operand_names);
     while (!encoding.empty()) parse_word(next_word(encoding, ' '));
-    if (!have_opcode) error_in_opcode_table("no opcode");
+    if (!have_opcode_) error_in_opcode_table("no opcode");
   }
 
  private:
-  bool have_opcode = false;
+  bool have_opcode_ = false;
 
   constexpr uint8_t& accepted(Selector selector) { return accepts[static_cast<std::size_t>(selector)]; }
   constexpr void accept_only(Selector selector, unsigned value) {
@@ -147,7 +147,7 @@ struct Rule {
   // A byte before the opcode is a mandatory prefix or an escape, the next one the opcode, one after it ModRM.
   constexpr void parse_byte(unsigned byte, std::string_view suffix) {
     const bool escaped = map != OpcodeMap::kOneByte;
-    if (have_opcode) {
+    if (have_opcode_) {
       flags |= kEntryModrm;
       accept_only(Selector::kModrmMode, byte >= 0xc0);
       accept_only(Selector::kModrmReg, byte >> 3 & 7);
@@ -165,7 +165,7 @@ struct Rule {
     } else if (map == OpcodeMap::k0F && byte == 0x3a) {
       map = OpcodeMap::k0F3A;
     } else {
-      have_opcode = true;
+      have_opcode_ = true;
       opcode = static_cast<uint8_t>(byte);
       if (suffix == "+r") opcode_count = 8;
       if (suffix == "+cc") {

@@ -10,7 +10,6 @@ using decode::OperandKind;
 using ir::AfKind;
 using ir::AtomicKind;
 using ir::kAllFlags;
-using ir::kNzcv;
 using ir::kPfOfOperand;
 using ir::kPfOfResult;
 using ir::raw_flags;

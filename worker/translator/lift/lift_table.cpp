@@ -162,7 +162,7 @@ const Table kLiftings = kTable;
 Lifting lifting_of_other_table(Mnemonic mnemonic) {
   LiftFunction function = sse_form(mnemonic).lift;
   if (function == nullptr) function = x87_form(mnemonic).lift;
-  return {function, function != nullptr ? Flow::kNext : Flow::kEnd};
+  return function != nullptr ? Lifting{function, Flow::kNext} : Lifting{lift_invalid, Flow::kEnd};
 }
 
 }  // namespace phybin::lift

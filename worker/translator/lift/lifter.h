@@ -115,16 +115,19 @@ enum class Flow : uint8_t {
 };
 
 struct Lifting {
-  LiftFunction function = nullptr;  // null: not implemented, the guest gets SIGILL
+  LiftFunction function = nullptr;
   Flow flow = Flow::kNext;
 };
 
-// lift_table.cpp; those of MMX, SSE and x87 are in tables of their own.
+// lift_table.cpp; null for those of MMX, SSE and x87, which are in tables of their own, and for what is not
+// implemented, where the guest gets SIGILL.
 [[gnu::visibility("hidden")]] extern const std::array<Lifting, decode::kMnemonicCount> kLiftings;
 Lifting lifting_of_other_table(decode::Mnemonic mnemonic);
 inline Lifting lifting_of(decode::Mnemonic mnemonic) {
-  const Lifting& lifting = kLiftings[static_cast<std::size_t>(mnemonic)];
-  return lifting.function != nullptr ? lifting : lifting_of_other_table(mnemonic);
+  const Lifting lifting = kLiftings[static_cast<std::size_t>(mnemonic)];
+  if (lifting.function == nullptr) [[unlikely]]
+    return lifting_of_other_table(mnemonic);
+  return lifting;
 }
 
 }  // namespace phybin::lift
