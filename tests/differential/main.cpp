@@ -11,6 +11,7 @@
 #include <map>
 #include <set>
 
+#include "tests/differential/flag_pairs.h"
 #include "tests/differential/options.h"
 #include "tests/differential/recording.h"
 #include "tests/differential/reduce.h"
@@ -43,7 +44,10 @@ class Harness {
   void check(const Case& item, const Outcome& expected, const Outcome& actual);
   void report(const Case& item, const Outcome& expected, const Outcome& actual);
   int finish();
+  // Of a form, which is told from a random sequence and a flag pair by being alone.
+  static bool is_single(const Snippet& snippet) { return snippet.main >= 0 && snippet.name.empty(); }
   std::string name_of(const Case& item) const {
+    if (!item.snippet->name.empty()) return item.snippet->name;
     return item.snippet->main >= 0 ? item.snippet->code[size_t(item.snippet->main)].form->name : "sequence";
   }
 
@@ -131,13 +135,13 @@ void Harness::add(Unit unit, const RecordedUnit* recorded) {
 void Harness::report(const Case& item, const Outcome& expected, const Outcome& actual) {
   if (reports_ >= options_.reports) return;
   // One report for each snippet, and two for each form.
-  if (reported_[item.snippet] || (item.snippet->main >= 0 && failures_[name_of(item)] > 2)) return;
+  if (reported_[item.snippet] || (is_single(*item.snippet) && failures_[name_of(item)] > 2)) return;
   reported_[item.snippet] = true;
   reports_++;
   const bool live = options_.replay.empty() && !options_.inject_fault;
   Case shown = item;
   Snippet reduced;
-  if (item.snippet->main < 0 && options_.replay.empty()) {
+  if (!is_single(*item.snippet) && options_.replay.empty()) {
     shown.address = 0;
     reduced = reduce(shown, oracle_, tested_, options_.compare);
     shown.snippet = &reduced;
@@ -218,6 +222,13 @@ void Harness::flush() {
 void Harness::test_all() {
   if (options_.singles) {
     for (const Form* form : forms_) add(form_unit(*form, options_.units), nullptr);
+  }
+  if (options_.flag_pairs) {
+    const std::vector<FlagProducer> producers = flag_producers(forms_);
+    for (const FlagProducer& producer : producers) {
+      add(flag_pair_unit(producer, options_.flag_pairs, options_.units), nullptr);
+    }
+    std::printf("%zu flag producers\n", producers.size());
   }
   for (unsigned i = 0; i < options_.sequences; i++) add(sequence_unit(forms_, i, options_.units), nullptr);
   flush();

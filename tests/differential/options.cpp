@@ -21,6 +21,8 @@ Compares single instructions and random sequences under a translator with this m
   --full                the same as --count 2048
   --sequences N         also N random sequences of instructions of the chosen groups
   --only-sequences N    the same without single instructions
+  --flag-pairs N        instead: each kind of instruction that writes flags, of the chosen forms, before each kind that
+                        reads them, N times (2: once with something between them)
   --sequence-states N   cases for each sequence (default 4)
   --tolerate FEATURE    nan-payload, x87-status, fault-progress, lock-address: do not compare; rounding, ftz, precision: do not
                         vary (README.md, "Limits")
@@ -95,6 +97,9 @@ Options parse_options(int argc, char** argv) {
     } else if (argument == "--only-sequences") {
       options.sequences = unsigned(number());
       options.singles = false;
+    } else if (argument == "--flag-pairs") {
+      options.flag_pairs = unsigned(number());
+      options.singles = false;
     } else if (argument == "--sequence-states") {
       options.units.sequence_states = unsigned(number());
     } else if (argument == "--every") {
@@ -129,6 +134,9 @@ Options parse_options(int argc, char** argv) {
   if (!options.record.empty() && !options.replay.empty()) usage_error("--record and --replay exclude each other");
   if (!options.replay.empty() && (options.oracle_vs_oracle || options.sequences || !options.groups.empty())) {
     usage_error("--replay: what is run follows from the file; --form and --every take a part of it");
+  }
+  if (options.flag_pairs && (!options.record.empty() || !options.replay.empty() || options.units.faults)) {
+    usage_error("--flag-pairs: not with --record, --replay or --faults");
   }
   if (options.translator.empty() && !options.list && !options.oracle_vs_oracle && options.record.empty() &&
       options.replay.empty()) {

@@ -17,6 +17,7 @@ struct Options {
   unsigned sequences = 0;
   unsigned every = 1;  // of the units of a recording
   bool singles = true;
+  unsigned flag_pairs = 0;  // cases for each pair
   bool list = false;
   bool oracle_vs_oracle = false;
   bool inject_fault = false;

@@ -25,8 +25,11 @@ std::vector<int> units_of(const Snippet& snippet) {
 Snippet without(const Snippet& snippet, const std::set<int>& removed) {
   Snippet shorter = snippet;
   shorter.code.clear();
-  for (const Instruction& instruction : snippet.code) {
-    if (!removed.contains(instruction.unit)) shorter.code.push_back(instruction);
+  shorter.main = -1;
+  for (size_t i = 0; i < snippet.code.size(); i++) {
+    if (removed.contains(snippet.code[i].unit)) continue;
+    if (int(i) == snippet.main) shorter.main = int(shorter.code.size());
+    shorter.code.push_back(snippet.code[i]);
   }
   return shorter;
 }
@@ -43,7 +46,8 @@ Snippet reduce(const Case& failing, const Machine& oracle, const Machine& tested
         const size_t end = std::min(start + piece, units.size());
         Snippet shorter = without(best, {units.begin() + long(start), units.begin() + long(end)});
         // Flags that the manual leaves undefined must not flow on.
-        if (!shorter.code.empty() && !flag_flow(shorter.code, -1).reads_undefined) {
+        const int cl = shorter.main >= 0 ? int(failing.state.gpr[kRcx] & 0xff) : -1;
+        if (!shorter.code.empty() && !flag_flow(shorter.code, cl).reads_undefined) {
           candidates.push_back(std::move(shorter));
         }
       }

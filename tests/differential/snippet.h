@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "tests/differential/form.h"
@@ -57,6 +58,7 @@ struct Snippet {
   std::vector<Instruction> code;
   unsigned number = 0;  // of a sequence
   int main = 0;         // index of the instruction under test, -1 in a sequence
+  std::string name;     // of a flag pair
   Constraints constraints;
   bool faults = false;
 };

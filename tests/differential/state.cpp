@@ -301,13 +301,14 @@ void StateMaker::adjust() {
 }
 
 CaseRecord StateMaker::make() {
-  Hint hint = Hint::kNone;
+  Hint hint = Hint::kNone, x87_hint = Hint::kNone;
   bool wants_x87 = false, wants_ymm = false;
   for (const Instruction& instruction : snippet_.code) {
     if (!instruction.form) continue;
     const Form& form = *instruction.form;
-    if (snippet_.main >= 0 || random_.one_in(3)) hint = form.hint;
-    wants_x87 |= form.special == Special::kX87;
+    if (snippet_.main >= 0 ? &instruction == &main() : random_.one_in(3)) hint = form.hint;
+    if (form.special == Special::kX87) wants_x87 = true;
+    if (snippet_.main >= 0 && form.special == Special::kX87) x87_hint = form.hint;
     wants_ymm |= form.mnemonic.starts_with("vzero");
     for (const Operand& operand : form.operands) {
       wants_ymm |= form.vex && (operand.kind == 'V' || operand.kind == 'H' || operand.kind == 'U');
@@ -325,7 +326,7 @@ CaseRecord StateMaker::make() {
   fill_vectors(hint);
   fill_memory(hint);
   if (wants_x87) {
-    fill_x87(hint);
+    fill_x87(x87_hint != Hint::kNone ? x87_hint : hint);
     state_.options |= OPTION_FX;
   }
   if (wants_ymm) state_.options |= OPTION_YMM;
