@@ -16,8 +16,9 @@ void lift_vec_binary(Lifter& l) {
   const SseForm& form = form_of(l);
   const uint8_t bits = vector_bits(l);
   if (form.extra == 1 && same_register(l)) return write_operand(l, 0, vec_zero(l));
-  const ValueId b = read_operand(l, 1);
-  const ValueId a = read_operand(l, 0);
+  const bool low_halves = form.code == Opcode::kVecZipLow && form.element == 3;
+  const ValueId b = low_halves ? read_scalar(l, 1, 3) : read_operand(l, 1);
+  const ValueId a = low_halves ? read_scalar(l, 0, 3) : read_operand(l, 0);
   write_operand(l, 0, vec(l, form.code, bits, form.element, a, b));
 }
 

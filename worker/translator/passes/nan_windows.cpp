@@ -291,7 +291,7 @@ class Pass {
             merge.imm == earlier_merge.imm && merge.aux == earlier_merge.aux) {
           merge.a = earlier_merge.a;
         }
-        if (earlier_merge.code == Opcode::kVecInsert && old >= first_ && uses(old) == 0) {
+        if (earlier_merge.code == Opcode::kVecInsert && old >= first_ && !is_read(old)) {
           ops_[old].again = false;
           set(old, kGone);
         }
@@ -302,21 +302,31 @@ class Pass {
       const Op& op = ops_[i];
       if (op.code != Opcode::kSetVec || has(i, kGone) || (i > last_load && !has(op.a, kInexact))) continue;
       set(i, kBehind);
-      // The merge of a scalar into its register is best made there.
-      if (Op& merge = ops_[op.a]; merge.code == Opcode::kVecInsert && op.a >= first_ && uses(op.a) == 1) {
+      // The merge of a scalar into its register is best made there, where the old register is not kept any more.
+      if (Op& merge = ops_[op.a];
+          merge.code == Opcode::kVecInsert && merge.again && op.a >= first_ && !is_computed_with(op.a, end)) {
         merge.again = false;
         set(op.a, kBehind);
       }
     }
   }
 
-  unsigned uses(ValueId value) const {
-    unsigned count = 0;
+  bool is_read(ValueId value) const {
     for (unsigned i = value + 1u; i < block_->last; ++i) {
-      const Op& op = ops_[i];
-      if (!has(static_cast<ValueId>(i), kGone)) count += (op.a == value) + (op.b == value) + (op.c == value);
+      if (reads(i, value)) return true;
     }
-    return count;
+    return false;
+  }
+  // Whether something else than a write of a register reads the value before `end`.
+  bool is_computed_with(ValueId value, uint16_t end) const {
+    for (unsigned i = value + 1u; i < end; ++i) {
+      if (ops_[i].code != Opcode::kSetVec && reads(i, value)) return true;
+    }
+    return false;
+  }
+  bool reads(unsigned i, ValueId value) const {
+    const Op& op = ops_[i];
+    return (op.a == value || op.b == value || op.c == value) && !has(static_cast<ValueId>(i), kGone);
   }
 
   // Which values have to be checked, and which kept.
