@@ -12,7 +12,6 @@ using a64::Gpr;
 using a64::kZr;
 using ir::kNoValue;
 using ir::Op;
-using ir::Opcode;
 
 namespace {
 

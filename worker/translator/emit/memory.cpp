@@ -10,7 +10,6 @@
 
 namespace phybin::emit {
 
-using a64::Extend;
 using a64::Gpr;
 using a64::MemOp;
 using a64::Size;

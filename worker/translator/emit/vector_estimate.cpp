@@ -11,7 +11,6 @@
 
 namespace phybin::emit {
 
-using a64::kQ;
 using a64::kS;
 using a64::Vec;
 using ir::Op;

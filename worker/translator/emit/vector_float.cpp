@@ -8,9 +8,6 @@
 
 namespace phybin::emit {
 
-using a64::kB;
-using a64::kD;
-using a64::kS;
 using a64::Size;
 using a64::Vec;
 using ir::Op;

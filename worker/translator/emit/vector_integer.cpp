@@ -11,7 +11,6 @@ using a64::Gpr;
 using a64::kB;
 using a64::kD;
 using a64::kH;
-using a64::kQ;
 using a64::kS;
 using a64::Size;
 using a64::Vec;

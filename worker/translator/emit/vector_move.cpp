@@ -7,7 +7,6 @@ namespace phybin::emit {
 using a64::Gpr;
 using a64::kB;
 using a64::kD;
-using a64::kQ;
 using a64::kS;
 using a64::Vec;
 using ir::Op;
