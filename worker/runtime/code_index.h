@@ -36,9 +36,15 @@ class CodeIndex {
   // there.
   const void* current_table() const { return &current_; }
 
-  void insert(uint64_t guest, uint64_t value) { put(table_with_room(), guest, value, true); }
-  // Leaves what is there.
-  void insert_new(uint64_t guest, uint64_t value) { put(table_with_room(), guest, value, false); }
+  void insert(uint64_t guest, uint64_t value) {
+    make_room(1);
+    put(table(), guest, value, true);
+  }
+  // Leaves what is there. There must be room for what may be new.
+  void insert_new_in_room(uint64_t guest, uint64_t value) { put(table(), guest, value, false); }
+  void make_room(uint64_t count) {
+    while ((used_ + count) * 2 > table().mask) grow();
+  }
 
   void remove(uint64_t guest) {
     Table* table = current_.load(std::memory_order_relaxed);
@@ -75,14 +81,8 @@ class CodeIndex {
 
   static uint64_t hash(uint64_t guest) { return guest * CODE_INDEX_MULTIPLIER >> 32; }
 
-  Table& table_with_room() {
-    Table* table = current_.load(std::memory_order_relaxed);
-    if (used_ * 2 >= table->mask) {
-      grow();
-      table = current_.load(std::memory_order_relaxed);
-    }
-    return *table;
-  }
+  // As writers see it.
+  Table& table() { return *current_.load(std::memory_order_relaxed); }
 
   void put(Table& table, uint64_t guest, uint64_t value, bool replace) {
     for (uint64_t i = hash(guest);; ++i) {

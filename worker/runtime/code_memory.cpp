@@ -87,13 +87,6 @@ void synchronise_caches(const char* written, const char* executed, size_t size) 
   asm volatile("dsb ish\n isb" ::: "memory");
 }
 
-// LDR (literal): imm19 counts words; ADR: imm21 counts bytes, its low two bits at 29.
-uint32_t with_displacement(uint32_t word, int64_t distance, bool is_adr) {
-  if (is_adr)
-    return word | static_cast<uint32_t>(distance & 3) << 29 | static_cast<uint32_t>(distance >> 2 & 0x7ffff) << 5;
-  return word | static_cast<uint32_t>(distance / 4 & 0x7ffff) << 5;
-}
-
 }  // namespace
 
 Chunk* new_chunk(uint32_t id) {
@@ -128,15 +121,20 @@ uint64_t append_code(Chunk& chunk, const RegionCode& region) {
   const size_t first_pair = chunk.pairs.size();
   char* writable = chunk.writable + chunk.used;
   char* code = chunk.code + chunk.used;
+  uint64_t* slot = chunk.slot(first_pair);
+  // Their distance in words is at bit 5 of LDR (literal), and of ADR, too, whose low two bits of the distance are
+  // zero.
+  const uint64_t slots = reinterpret_cast<uint64_t>(slot) - reinterpret_cast<uint64_t>(code);
+  chunk.pairs.make_room(region.slot_pairs.size());
   for (const SlotPair& pair : region.slot_pairs) {
-    chunk.slot(chunk.pairs.size())[2] = pair.target;
-    chunk.pairs.push_back({pair.target, {}, false});
+    slot[2] = pair.target;
+    slot += kSlotPairBytes / sizeof *slot;
+    *chunk.pairs.add_in_room() = {pair.target, {}, false};
   }
   memcpy(writable, region.words.data(), bytes);
   for (const SlotUse& use : region.slots) {
-    const char* slot = reinterpret_cast<char*>(chunk.slot(first_pair + use.pair));
-    auto* word = reinterpret_cast<uint32_t*>(writable + use.code_offset);
-    *word = with_displacement(*word, slot - (code + use.code_offset), use.is_adr);
+    const uint64_t distance = slots + use.pair * kSlotPairBytes - use.code_offset;
+    *reinterpret_cast<uint32_t*>(writable + use.code_offset) |= static_cast<uint32_t>(distance >> 2 & 0x7ffff) << 5;
   }
   synchronise_caches(writable, code, bytes);
   // Regions start on a cache line of 16 bytes at least: what jumps to their first instruction fetches whole groups.

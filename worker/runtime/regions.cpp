@@ -168,6 +168,30 @@ Chunk* chunk_with_room(const RegionCode& code) {
   return current_chunk = chunk;
 }
 
+// Notes what is known of places in code that begins at `offset` in the chunk.
+void append_places(Chunk& chunk, const RegionCode& code, uint32_t offset) {
+  const size_t before = chunk.places.size();
+  chunk.places.set_size(before + code.locations.size());
+  KnownPlace* place = chunk.places.data() + before;
+  const ir::GuestInstruction* const instructions = code.instructions.data();
+  for (const emit::LocationEntry& entry : code.locations) {
+    *place++ = {instructions[entry.instruction].address,
+                offset + entry.code_offset,
+                entry.flag_form,
+                entry.pf,
+                entry.af_a,
+                entry.af_b};
+  }
+}
+
+// From now on the region is found by its entries, where nothing else was.
+void insert_entries(const RegionRecord& region, const RegionCode& code) {
+  const uint64_t start = reinterpret_cast<uint64_t>(chunks[region.chunk]->code) + region.offset;
+  index.make_room(code.entries.size());
+  for (const RegionEntry& entry : code.entries)
+    index.insert_new_in_room(entry.guest, encode(start + entry.code_offset, entry.live_in));
+}
+
 // Publishes translated code; its id, or -1 without memory.
 int64_t publish(const RegionCode& code) {
   Chunk* chunk = chunk_with_room(code);
@@ -182,14 +206,7 @@ int64_t publish(const RegionCode& code) {
   append_code(*chunk, code);
   chunk->regions.push_back(id);
   chunk->entries.append(code.entries.data(), code.entries.size());
-  chunk->places.make_room(code.locations.size());
-  for (const emit::LocationEntry& entry : code.locations)
-    *chunk->places.add_in_room() = {code.instructions[entry.instruction].address,
-                                    record.offset + entry.code_offset,
-                                    entry.flag_form,
-                                    entry.pf,
-                                    entry.af_a,
-                                    entry.af_b};
+  append_places(*chunk, code, record.offset);
   regions.push_back(record);
   watch_pages(code.guest_ranges, id);
   ++counts.regions;
@@ -337,12 +354,12 @@ CodeAddress find_or_translate(uint64_t guest) {
   CodeAddress found = find_code(guest);
   if (found.host != 0) return found;
   for (;;) {
-    uint64_t generation;
-    {
+    // Whether the page has become volatile since is asked again below.
+    if (any_volatile_page()) {
       CodeLock lock;
       if (is_volatile_page(guest)) break;
-      generation = write_generation();
     }
+    const uint64_t generation = write_generation();
     if (config.before_translation != nullptr) config.before_translation();
     GuestMapping mapping;
     if (!executable_mapping(guest, mapping)) return {};
@@ -370,10 +387,11 @@ CodeAddress find_or_translate(uint64_t guest) {
     if (id < 0) return {};
     RegionRecord& region = regions[id];
     region.has_barriers = input.options.ordered_by_barriers;
-    for (const RegionEntry& entry : code.entries)
-      index.insert_new(entry.guest, encode(host_address(region, entry), entry.live_in));
+    insert_entries(region, code);
     if (mapping.module != 0 && config.translated != nullptr) tell_translated(guest, mapping, code);
-    return find_code(guest);
+    // A region begins with its first entry.
+    const RegionEntry& entry = code.entries.front();
+    return decode(encode(host_address(region, entry), entry.live_in));
   }
   return find_checked(checked_regions, guest, instructions_up_to_store(guest));
 }

@@ -31,8 +31,20 @@ struct WatchedPage {
 std::map<uint64_t, WatchedPage> pages;                  // by address of the page
 std::map<uint64_t, std::vector<uint64_t>> place_pages;  // protected place -> pages of code that it is a place of
 std::atomic<size_t> protected_places = 0;
-size_t volatile_pages = 0;
+std::atomic<size_t> volatile_pages = 0;
 std::atomic<uint64_t> generation = 0;
+
+// The page that was asked for last: translations of one page mostly follow each other. Null: none.
+WatchedPage* recent_page = nullptr;
+uint64_t recent_address = 0;
+
+WatchedPage& watched_page(uint64_t address) {
+  if (recent_page == nullptr || recent_address != address) {
+    recent_page = &pages[address];
+    recent_address = address;
+  }
+  return *recent_page;
+}
 
 uint64_t page_of(uint64_t address) { return address & ~(uint64_t{host_page_size()} - 1); }
 
@@ -179,8 +191,9 @@ void watch_pages(const FlatArray<GuestRange>& ranges, uint32_t region) {
     for (uint64_t address = range.start & ~(page_size - 1); address < range.end; address += page_size) {
       if (address == last) continue;
       last = address;
-      std::vector<uint32_t>& list = pages[address].regions;
+      std::vector<uint32_t>& list = watched_page(address).regions;
       if (!list.empty() && list.back() == region) continue;
+      if (list.capacity() == 0) list.reserve(16);
       // Regions that were retired for another page of theirs stay in the list; drop them now and then.
       if (list.size() >= 64 && (list.size() & (list.size() - 1)) == 0)
         std::erase_if(list, [](uint32_t id) { return region_record(id).retired; });
@@ -189,8 +202,10 @@ void watch_pages(const FlatArray<GuestRange>& ranges, uint32_t region) {
   }
 }
 
+bool any_volatile_page() { return volatile_pages.load() != 0; }
+
 bool is_volatile_page(uint64_t guest) {
-  if (volatile_pages == 0) return false;
+  if (!any_volatile_page()) return false;
   auto found = pages.find(page_of(guest));
   return found != pages.end() && found->second.is_volatile;
 }
@@ -250,6 +265,7 @@ void invalidate_code(uint64_t start, uint64_t length) {
         release_places(next->first, next->second);
       }
       if (next->second.is_volatile) --volatile_pages;
+      recent_page = nullptr;
       next = pages.erase(next);
     }
     if (any) {

@@ -24,6 +24,8 @@ struct WritablePage {
 };
 // Which pages of the ranges are writable. `around` is the mapping that most of it lies in. Without the code lock.
 std::vector<WritablePage> writable_pages(const FlatArray<GuestRange>& ranges, const GuestMapping& around);
+// False if is_volatile_page() is false for all. Without the code lock.
+bool any_volatile_page();
 
 // The rest wants the code lock.
 

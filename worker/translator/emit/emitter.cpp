@@ -214,7 +214,7 @@ void Emitter::add_location(LocationEntry entry) {
 void Emitter::fault_point() {
   if (sunk_pf_ == kNoValue && sunk_af_ == 0) {
     out_.locations.push_back(
-        {a.offset(), ops_[current_].instruction, flag_form_, kPfHome, kAfHome, a64::kZr, false, 0});
+        {a.offset(), flag_form_, kPfHome, kAfHome, a64::kZr, ops_[current_].instruction, false, 0});
   } else {
     add_location(location(false));
   }

@@ -201,14 +201,16 @@ void Emitter::flush_exits() {
 }
 
 void Emitter::emit_entry_tables() {
-  out_.entries.make_room(region.blocks.size());
+  out_.entries.set_size(region.blocks.size());
+  RegionEntry* entry = out_.entries.begin();
   unsigned number = 0;
   for (const ir::Block& block : region.blocks) {
     const Label label = block_label(number++);
     if (block.is_repeat) continue;
     if (block.is_entry || (input_.enter_anywhere && block.live_in == 0))
-      *out_.entries.add_in_room() = {block.address, a.offset_of(label), block.live_in};
+      *entry++ = {block.address, a.offset_of(label), block.live_in};
   }
+  out_.entries.set_size(static_cast<std::size_t>(entry - out_.entries.begin()));
 }
 
 void emit_Jump(Emitter& e, const Op& op) {

@@ -21,10 +21,10 @@ inline constexpr uint8_t kGoesBack = 0x80;
 // An instruction that can fault, or a safepoint poll. All guest registers are at home there.
 struct LocationEntry {
   uint32_t code_offset;  // bytes from the region's start
-  uint16_t instruction;  // index into the region's guest instructions: RIP of the frame
   FlagForm flag_form;
-  uint8_t pf;          // host register that holds raw PF, 29 = at home; kGoesBack
-  uint8_t af_a, af_b;  // raw AF is the exclusive or of these two host registers; 18 and 31 = at home
+  uint8_t pf;            // host register that holds raw PF, 29 = at home; kGoesBack
+  uint8_t af_a, af_b;    // raw AF is the exclusive or of these two host registers; 18 and 31 = at home
+  uint16_t instruction;  // index into the region's guest instructions: RIP of the frame
   bool is_poll;
   uint8_t reserved;
 };

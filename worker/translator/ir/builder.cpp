@@ -1,6 +1,8 @@
 // See builder.h.
 #include "worker/translator/ir/builder.h"
 
+#include <algorithm>
+
 namespace phybin::ir {
 
 const OpcodeInfo kOpcodeInfo[static_cast<unsigned>(Opcode::kCount)] = {
@@ -33,13 +35,16 @@ bool is_narrow(const Region& region, ValueId value, unsigned width) {
 }
 
 void index_blocks(Region& region) {
-  // Open addressing by guest address: block + 1, 0 = free.
-  std::size_t slots = 16;
-  while (slots < region.blocks.size() * 2) slots *= 2;
-  region.block_table.assign(slots, 0);
-  uint16_t* const table = region.block_table.data();
   Block* const blocks = region.blocks.data();
   const std::size_t count = region.blocks.size();
+  // Open addressing by guest address: block + 1, 0 = free.
+  constexpr std::size_t kFewest = 16;
+  std::size_t slots = kFewest;
+  while (slots < count * 2) slots *= 2;
+  region.block_table.set_size(slots);
+  uint16_t* const table = region.block_table.data();
+  std::fill_n(table, kFewest, uint16_t{0});
+  std::fill(table + kFewest, table + slots, uint16_t{0});
   const auto first_slot = [&](uint64_t address) { return (address * 0x9e3779b97f4a7c15u) >> 40 & (slots - 1); };
   for (std::size_t i = 0; i < count; ++i) {
     std::size_t slot = first_slot(blocks[i].address);

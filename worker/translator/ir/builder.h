@@ -50,7 +50,8 @@ class Builder {
                   offsetof(Op, c) == 12 && offsetof(Op, instruction) == 14 && offsetof(Op, uses) == 16 &&
                   offsetof(Op, home) == 18 && offsetof(Op, where) == 20 && offsetof(Op, imm) == 24);
     const auto id = static_cast<ValueId>(size_);
-    auto* const words = reinterpret_cast<uint64_t*>(ops_ + size_++);
+    using Word [[gnu::may_alias]] = uint64_t;
+    auto* const words = reinterpret_cast<Word*>(ops_ + size_++);
     words[0] = static_cast<uint64_t>(code) | uint64_t{width} << 16 | uint64_t{aux} << 24 | uint64_t{aux2} << 32 |
                uint64_t{flags_def} << 40;
     words[1] = uint64_t{a} | uint64_t{b} << 16 | uint64_t{c} << 32 | instruction_bits_;

@@ -344,9 +344,9 @@ struct Region {
   FlatArray<Op> ops;  // ops[0] is reserved
   std::vector<Block> blocks;
   FlatArray<GuestInstruction> instructions;
-  std::vector<uint16_t> block_table;  // of index_blocks()
-  bool writes_vectors = false;        // some operation is a SetVec
-  bool has_nan_checks = false;        // some operation is an FFixNan
+  FlatArray<uint16_t> block_table;  // of index_blocks()
+  bool writes_vectors = false;      // some operation is a SetVec
+  bool has_nan_checks = false;      // some operation is an FFixNan
 
   void clear() {
     ops.clear();
