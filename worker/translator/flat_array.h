@@ -37,7 +37,7 @@ class FlatArray {
     std::swap(room_, other.room_);
   }
 
-  // The new last element. References to others are void after it.
+  // The new last element. References to others are void after it. Cheapest before what is stored there is computed.
   T* add() {
     if (size_ == room_) [[unlikely]]
       grow(1);

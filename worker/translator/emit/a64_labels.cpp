@@ -81,12 +81,14 @@ void LabelForms::load_literal(uint32_t encoded, uint64_t low, uint64_t high, boo
     if (known.low == low && known.high == high && known.wide == wide) break;
   }
   if (number == 0) {
-    *memory_.literals.add() = {low, high, 0, first, wide};
+    Memory::Literal& literal = *memory_.literals.add();
+    literal = {low, high, 0, first, wide};
     number = static_cast<uint32_t>(memory_.literals.size());
     if (number > UINT16_MAX) failed_ = true;
     first = static_cast<uint16_t>(number);
   }
-  *memory_.literal_uses.add() = {size(), number - 1};
+  Memory::LiteralUse& use = *memory_.literal_uses.add();
+  use = {size(), number - 1};
   word(encoded);
 }
 

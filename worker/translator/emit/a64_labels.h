@@ -134,7 +134,8 @@ class LabelForms {
     } else if (entry.head == Memory::kBound) {
       patch_back(here, entry.index);
     } else {
-      *memory_.references.add() = {here, entry.head};
+      Memory::Reference& reference = *memory_.references.add();
+      reference = {here, entry.head};
       entry.head = static_cast<uint32_t>(memory_.references.size() - 1);
     }
   }

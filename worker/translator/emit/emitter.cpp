@@ -213,8 +213,8 @@ void Emitter::add_location(LocationEntry entry) {
 
 void Emitter::fault_point() {
   if (sunk_pf_ == kNoValue && sunk_af_ == 0) {
-    out_.locations.push_back(
-        {a.offset(), flag_form_, kPfHome, kAfHome, a64::kZr, ops_[current_].instruction, false, 0});
+    LocationEntry& entry = *out_.locations.add();
+    entry = {a.offset(), flag_form_, kPfHome, kAfHome, a64::kZr, ops_[current_].instruction, false, 0};
   } else {
     add_location(location(false));
   }

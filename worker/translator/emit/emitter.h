@@ -279,7 +279,8 @@ class Emitter : private IntegerTables, private VectorTables {
   void leave_region(uint64_t target, bool call, const PendingFlags& pending);
   // reg = the first slot of the pair, or the pair's address.
   void load_slot(a64::Gpr reg, uint16_t pair, bool address_only) {
-    *out_.slots.add() = {a.offset(), pair, address_only};
+    SlotUse& use = *out_.slots.add();
+    use = {a.offset(), pair, address_only};
     a.word((address_only ? 0x10000000u : 0x58000000u) | reg);
   }
   uint16_t add_resume_point(uint64_t address);

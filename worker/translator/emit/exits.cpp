@@ -79,16 +79,6 @@ bool in_registers(const PendingFlags& p) {
 
 }  // namespace
 
-uint16_t Emitter::new_slot_pair(uint64_t target) {
-  const SlotPair* const pairs = out_.slot_pairs.begin();
-  const std::size_t count = out_.slot_pairs.size();
-  for (std::size_t i = 0; i < count; ++i) {
-    if (pairs[i].target == target) return static_cast<uint16_t>(i);
-  }
-  *out_.slot_pairs.add() = {target};
-  return static_cast<uint16_t>(count);
-}
-
 uint16_t Emitter::add_resume_point(uint64_t address) {
   out_.instructions.push_back({address, 0});
   return static_cast<uint16_t>(out_.instructions.size() - 1);
@@ -145,6 +135,16 @@ void Emitter::exit_direct(uint64_t target, const PendingFlags& pending, int from
     }
   }
   leave_region(target, false, rest);
+}
+
+inline uint16_t Emitter::new_slot_pair(uint64_t target) {
+  const SlotPair* const pairs = out_.slot_pairs.begin();
+  const std::size_t count = out_.slot_pairs.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    if (pairs[i].target == target) return static_cast<uint16_t>(i);
+  }
+  *out_.slot_pairs.add() = {target};
+  return static_cast<uint16_t>(count);
 }
 
 void Emitter::leave_region(uint64_t target, bool call, const PendingFlags& pending) {
