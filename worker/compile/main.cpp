@@ -1,5 +1,5 @@
-// phybin-compile-image: makes images on machines that are no ARM64, for a host without optional features, whose counter
-// is the TSC, unless told otherwise.
+// phybin-compile-image: makes images on machines that are no ARM64, for a host without optional features, whose
+// counter is the TSC, unless told otherwise.
 #include <unistd.h>
 
 #include "worker/compile/compile_image.h"

@@ -157,7 +157,8 @@ int run_thread(GuestState& state) {
         raise_trap(thread, static_cast<ir::TrapKind>(thread.trap_info & 0xff), thread.trap_info >> 8);
         break;
       case EXIT_FAULT:
-        // A load that was made together with instructions before it: from these on singly, until the fault comes again.
+        // A load that was made together with instructions before it: from these on singly, until the fault comes
+        // again.
         if (thread.goes_back) {
           thread.step_once = true;
         } else {
