@@ -30,7 +30,7 @@ constexpr std::string_view kPartialWriters[] = {
     "inc", "dec",    "bt",      "rol", "ror", "rcr", "rol:cl",    "shl:cl",
     "shr", "sar:cl", "shld:cl", "clc", "stc", "cmc", "cmpxchg8b", "sahf",
 };
-constexpr std::string_view kMixtureReaders[] = {"seta", "adc:32", "setg", "jp", "cmovle", "pushfq", "sbb:64", "jbe"};
+constexpr std::string_view kMixtureReaders[] = {"seta", "setg", "setp adc:32", "adc:32", "pushfq"};
 
 // Between producer and consumer.
 enum class Gap : uint8_t { kMove, kLea, kNot, kLoad, kStore, kJump, kIndirectJump, kBranch, kCount };
@@ -67,8 +67,8 @@ bool writes_rcx(const Instruction& instruction) {
 
 // Those that a word of the tables above stands for. One without any ends the program, which the tables are a part of.
 const std::vector<const Form*>& forms_of(std::string_view word) {
-  static std::map<std::string_view, std::vector<const Form*>> known;
-  std::vector<const Form*>& result = known[word];
+  static std::map<std::string, std::vector<const Form*>, std::less<>> known;
+  std::vector<const Form*>& result = known[std::string(word)];
   if (!result.empty()) return result;
   const std::string_view mnemonic = word.substr(0, word.find(':'));
   const std::string_view rest = word.size() > mnemonic.size() ? word.substr(mnemonic.size() + 1) : "";
@@ -89,20 +89,24 @@ struct Consumer {
   std::vector<std::vector<const Form*>> steps;
 };
 
-// With each partial writer there is one reader, another one for another `turn`.
-std::vector<Consumer> consumers_for(uint64_t turn) {
-  static const std::vector<Consumer> readers = [] {
+const std::vector<Consumer>& all_consumers() {
+  static const std::vector<Consumer> consumers = [] {
     std::vector<Consumer> result;
-    for (std::string_view word : kReaders) result.push_back({std::string(word), {forms_of(word)}});
+    auto add = [&](const std::string& words) {
+      Consumer& consumer = result.emplace_back(Consumer{words, {}});
+      for (size_t at = 0; at < words.size();) {
+        const size_t end = std::min(words.find(' ', at), words.size());
+        consumer.steps.push_back(forms_of(std::string_view(words).substr(at, end - at)));
+        at = end + 1;
+      }
+    };
+    for (std::string_view reader : kReaders) add(std::string(reader));
+    for (std::string_view writer : kPartialWriters) {
+      for (std::string_view reader : kMixtureReaders) add(std::string(writer) + " " + std::string(reader));
+    }
     return result;
   }();
-  std::vector<Consumer> result = readers;
-  for (size_t i = 0; i < std::size(kPartialWriters); i++) {
-    const std::string_view writer = kPartialWriters[i];
-    const std::string_view reader = kMixtureReaders[(turn + i) % std::size(kMixtureReaders)];
-    result.push_back({std::string(writer) + ", " + std::string(reader), {forms_of(writer), forms_of(reader)}});
-  }
-  return result;
+  return consumers;
 }
 
 class PairBuilder {
@@ -340,17 +344,21 @@ Unit flag_pair_unit(const FlagProducer& producer, unsigned count, const UnitOpti
   Unit unit;
   unit.name = "flags of " + producer.name;
   const uint64_t hash = hash_text(producer.name), turn = hash + options.seed;
-  const std::vector<Consumer> consumers = consumers_for(turn);
+  const std::vector<Consumer>& consumers = all_consumers();
   unit.snippets.reserve(consumers.size() * count);
   for (size_t i = 0; i < consumers.size(); i++) {
+    const uint64_t consumer = hash_text(consumers[i].name);
+    // The second case is the contrary of the first in both; the next two have overwritten what these have not.
+    Random choice{options.seed, hash, consumer};
+    const bool overwritten = choice.one_in(2), gap = choice.one_in(4);
     for (unsigned variant = 0; variant < count; variant++) {
       for (unsigned attempt = 0; attempt < kAttempts; attempt++) {
-        Random random{options.seed, hash, hash_text(consumers[i].name), variant, attempt};
+        Random random{options.seed, hash, consumer, variant, attempt};
         PairBuilder builder(random);
         builder.add_producer(producer);
-        if (variant % 2 == 1) builder.add_gap(Gap((turn + i + variant / 2) % uint64_t(Gap::kCount)));
+        if (gap != (variant % 2 == 1)) builder.add_gap(Gap((turn + i + variant / 2) % uint64_t(Gap::kCount)));
         builder.add_consumer(consumers[i]);
-        if ((turn + i + variant / 2) % 2 == 0) builder.add_overwriting();
+        if (overwritten != ((variant + variant / 2) % 2 == 1)) builder.add_overwriting();
         Snippet snippet;
         if (!builder.finish(snippet)) continue;
         snippet.name = producer.name + " > " + consumers[i].name;
