@@ -318,6 +318,10 @@ int Harness::finish() {
   if (dropped_) {
     std::printf("%llu cases left out: the oracle faults on them\n", static_cast<unsigned long long>(dropped_));
   }
+  if (passed_ + failed_ == 0) {
+    std::fprintf(stderr, "difftest: nothing that was chosen makes a case\n");
+    return 2;
+  }
   std::printf("%llu passed, %llu failed\n", static_cast<unsigned long long>(passed_),
               static_cast<unsigned long long>(failed_));
   return failed_ ? 1 : 0;

@@ -77,7 +77,13 @@ Options parse_options(int argc, char** argv) {
       if (i + 1 >= argc) usage_error(std::string(argument) + " needs a value");
       return argv[++i];
     };
-    auto number = [&] { return std::strtoull(value(), nullptr, 0); };
+    auto number = [&] {
+      const char* const text = value();
+      char* end = nullptr;
+      const unsigned long long parsed = std::strtoull(text, &end, 0);
+      if (*text < '0' || *text > '9' || *end != 0) usage_error(std::string(argument) + ": no number: " + text);
+      return parsed;
+    };
     if (argument == "--runner") {
       options.runner = value();
     } else if (argument == "--translator") {
