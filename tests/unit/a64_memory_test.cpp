@@ -49,6 +49,15 @@ void by_mem_op(GnuAssembler& judge) {
       EXPECT_FORM(judge, mem, (op.op, g.d, g.n, scaled), op.scaled, t, memory(sp(true, g.n), scaled));
       EXPECT_FORM(judge, mem, (op.op, g.d, g.n, 4095u << size), op.scaled, t, memory(sp(true, g.n), 4095u << size));
       EXPECT_FORM(judge, mem_unscaled, (op.op, g.d, g.n, unscaled), op.unscaled, t, memory(sp(true, g.n), unscaled));
+      EXPECT_FORM(judge, mem_at, (op.op, g.d, Assembler::at_scaled(g.n, scaled >> size)), op.scaled, t,
+                  memory(sp(true, g.n), scaled));
+      EXPECT_FORM(judge, mem_at, (op.op, g.d, Assembler::at_unscaled(g.n, unscaled)), op.unscaled, t,
+                  memory(sp(true, g.n), unscaled));
+      for (const bool shift : {false, true}) {
+        if (shift && size == 0) continue;
+        EXPECT_FORM(judge, mem_at, (op.op, g.d, Assembler::at_index(g.n, g.m, shift)), op.scaled, t,
+                    indexed(g.n, g.m, Extend::UXTX, shift, size));
+      }
       const auto base = static_cast<Gpr>(vector ? g.n : other_than(g.n, g.d));
       EXPECT_FORM(judge, mem_post, (op.op, g.d, base, unscaled), op.scaled, t, memory(sp(true, base)), unscaled);
       EXPECT_FORM(judge, mem_pre, (op.op, g.d, base, unscaled), op.scaled, t, memory(sp(true, base), unscaled) + "!");
