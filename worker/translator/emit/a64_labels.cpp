@@ -7,6 +7,8 @@
 namespace phybin::a64 {
 
 void LabelForms::grow(uint32_t words) {
+  // More than there was room for: memory that is not ours has been written.
+  if (cursor_ > limit_ + kRoom) __builtin_trap();
   const uint32_t used = size();
   words_.set_size(used);
   words_.make_room(kRoom + words);
